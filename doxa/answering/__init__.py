@@ -1,0 +1,8 @@
+"""Answering: a question in, an `Answer` with probabilities out."""
+
+from doxa.answering.answer import Answer, Candidate
+from doxa.answering.entities import heads, tails
+from doxa.answering.relations import relations
+from doxa.answering.verdicts import Judgement, judge, log_terms
+
+__all__ = ["Answer", "Candidate", "Judgement", "heads", "judge", "log_terms", "relations", "tails"]

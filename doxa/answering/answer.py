@@ -1,0 +1,67 @@
+"""An answer: the candidates of a question, most probable first. Text and JSON only draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from doxa.beliefs import Ids, Vocabulary
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One possible answer. `known` says the belief it completes was already in the knowledge base."""
+
+    name: str
+    probability: float
+    known: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The question ⟨head, relation, tail, mention⟩ with '?' for what is missing, and its best candidates."""
+
+    question: tuple[str, str, str, str | None]
+    answers: tuple[Candidate, ...]
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return iter(self.answers)
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    def __getitem__(self, place: int) -> Candidate:
+        return self.answers[place]
+
+    def __str__(self) -> str:
+        head, relation, tail, mention = self.question
+        said = f'   "{mention}"' if mention else ""
+        lines = [f"{head} · {relation} · {tail}{said}"]
+        for candidate in self.answers:
+            lines.append(f"  {candidate.probability:7.2%}  {candidate.name}{'  (known)' if candidate.known else ''}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "question": list(self.question),
+            "answers": [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers],
+        }
+
+
+def ranked(
+    log_probabilities: Tensor, candidates: Ids, known: Ids, names: Vocabulary, top: int, new_only: bool
+) -> tuple[Candidate, ...]:
+    """The `top` most probable candidates; equal ones in order of their ids."""
+    probability = log_probabilities.double().exp().numpy()
+    is_known = np.isin(candidates, known)
+    order = np.argsort(-probability, kind="stable")
+    if new_only:
+        order = order[~is_known[order]]
+    return tuple(
+        Candidate(names[candidates[place]], float(probability[place]), bool(is_known[place]))
+        for place in order[: max(top, 0)]
+    )

@@ -1,0 +1,45 @@
+"""The public names of doxa."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doxa import files
+from doxa.answering import Answer
+from doxa.beliefs import Beliefs, split
+from doxa.errors import DoxaError
+from doxa.evaluation.report import Evaluation, evaluate
+from doxa.files.tsv import OnError
+from doxa.fitting import fit
+from doxa.model import Model
+from doxa.settings import Settings
+
+__all__ = [
+    "Answer",
+    "Beliefs",
+    "DoxaError",
+    "Evaluation",
+    "Model",
+    "Settings",
+    "evaluate",
+    "fit",
+    "load",
+    "read",
+    "split",
+    "write",
+]
+
+
+def read(path: str | Path, on_error: OnError = "raise") -> Beliefs:
+    """The beliefs of a file; `on_error="skip"` leaves faulty lines out and logs how many."""
+    return Beliefs.from_table(files.read(path, on_error))
+
+
+def write(beliefs: Beliefs, path: str | Path) -> None:
+    """Write beliefs to a file, compressed if its name ends in .gz or .zst."""
+    files.write(beliefs.to_table(), path)
+
+
+def load(folder: str | Path) -> Model:
+    """The model of a folder."""
+    return Model.load(folder)

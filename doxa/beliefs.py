@@ -1,0 +1,250 @@
+"""Beliefs ⟨head, relation, tail, mention, confidence⟩ as columns of ids, and the names behind the ids."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from doxa.errors import DoxaError, did_you_mean
+from doxa.mentions import Ragged, words
+
+Ids = NDArray[np.int64]
+
+UNKNOWN = -1
+"""The id of a name the vocabulary does not hold."""
+
+
+class Vocabulary:
+    """Distinct names; a name's id is its place in the list."""
+
+    def __init__(self, names: pl.Series, kind: str) -> None:
+        self.names = names.cast(pl.String).alias("name")
+        self.kind = kind
+        if self.names.null_count() or self.names.n_unique() != len(self.names):
+            raise DoxaError(f"the list of {kind} names has empty or repeated entries")
+
+    @classmethod
+    def of(cls, kind: str, *columns: pl.Series) -> Vocabulary:
+        """The distinct values of some columns, in order of first appearance."""
+        together = pl.concat([column.cast(pl.String).alias("name") for column in columns])
+        return cls(together.drop_nulls().unique(maintain_order=True), kind)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, identifier: int) -> str:
+        return str(self.names[int(identifier)])
+
+    def ids(self, values: pl.Series) -> Ids:
+        """The id of every value, `UNKNOWN` where the vocabulary lacks it."""
+        if not len(self.names):
+            return np.full(len(values), UNKNOWN, np.int64)
+        codes = values.cast(pl.String).cast(pl.Enum(self.names), strict=False).to_physical()
+        return codes.cast(pl.Int64).fill_null(UNKNOWN).to_numpy().astype(np.int64)
+
+    def id(self, name: str) -> int:
+        """The id of one name; an unknown one is an error that offers the nearest names."""
+        identifier = int(self.ids(pl.Series([name], dtype=pl.String))[0])
+        if identifier == UNKNOWN:
+            raise DoxaError(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
+        return identifier
+
+    def _suggestion(self, name: str) -> str:
+        plain = name.lower()
+        lowered = self.names.str.to_lowercase()
+        if (lowered == plain).any():
+            return f" Did you mean {self.names.filter(lowered == plain)[0]!r}?"
+        near = (lowered.str.len_chars().cast(pl.Int64) - len(plain)).abs() <= 2
+        likely = self.names.filter(near & (lowered.str.slice(0, 1) == plain[:1]))
+        found = did_you_mean(name, likely.head(20_000)) or did_you_mean(name, self.names.filter(near).head(20_000))
+        return found or did_you_mean(name, self.names.filter(lowered.str.contains(plain, literal=True)).head(20_000))
+
+
+@dataclass(frozen=True, eq=False)
+class Names:
+    """The three vocabularies a set of beliefs is written in."""
+
+    entities: Vocabulary
+    relations: Vocabulary
+    words: Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """Beliefs as columns of equal length. Ids point into `names`; `UNKNOWN` marks a name it lacks.
+
+    `confidence` is NaN and a mention has no words where a belief came without; `label` is 1 or -1.
+    `text` keeps the mentions as they were written.
+    """
+
+    names: Names
+    head: Ids
+    relation: Ids
+    tail: Ids
+    mention: Ragged
+    confidence: NDArray[np.float64]
+    label: NDArray[np.int8] | None = None
+    text: pl.Series | None = None
+
+    def __post_init__(self) -> None:
+        columns = (self.relation, self.tail, self.mention, self.confidence, self.label, self.text)
+        if any(column is not None and len(column) != len(self.head) for column in columns):
+            raise DoxaError("the columns of these beliefs differ in length")
+
+    @classmethod
+    def from_table(cls, table: pl.DataFrame, names: Names | None = None) -> Beliefs:
+        """Encode a table with columns head, relation, tail [, mention, confidence, label].
+
+        Without `names` the vocabulary is made from the table itself.
+        """
+        bags = words(table["mention"]) if "mention" in table.columns else None
+        flat = bags.explode(empty_as_null=False) if bags is not None else pl.Series([], dtype=pl.String)
+        if names is None:
+            names = Names(
+                Vocabulary.of("entity", table["head"], table["tail"]),
+                Vocabulary.of("relation", table["relation"]),
+                Vocabulary.of("word", flat),
+            )
+        if bags is None:
+            mention = Ragged.empty(len(table))
+        else:
+            lengths = bags.list.len().to_numpy().astype(np.int64)
+            mention = Ragged.from_lengths(np.arange(len(flat)), lengths).mapped(names.words.ids(flat))
+        return cls(
+            names=names,
+            head=names.entities.ids(table["head"]),
+            relation=names.relations.ids(table["relation"]),
+            tail=names.entities.ids(table["tail"]),
+            mention=mention,
+            confidence=_numbers(table, "confidence"),
+            label=_numbers(table, "label").astype(np.int8) if "label" in table.columns else None,
+            text=table["mention"] if "mention" in table.columns else None,
+        )
+
+    def to_table(self) -> pl.DataFrame:
+        """The beliefs by name, with the optional columns that hold anything."""
+        columns = {
+            "head": self.names.entities.names.gather(self.head),
+            "relation": self.names.relations.names.gather(self.relation),
+            "tail": self.names.entities.names.gather(self.tail),
+        }
+        if self.text is not None:
+            columns["mention"] = self.text
+        if not np.isnan(self.confidence).all():
+            columns["confidence"] = pl.Series(self.confidence).fill_nan(None)
+        if self.label is not None:
+            columns["label"] = pl.Series(self.label)
+        return pl.DataFrame([column.alias(name) for name, column in columns.items()])
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def __repr__(self) -> str:
+        parts = [
+            f"{len(self):,} beliefs",
+            f"{len(self.names.entities):,} entities",
+            f"{len(self.names.relations):,} relations",
+        ]
+        if len(self.mention.values):
+            parts.append(f"{np.count_nonzero(self.mention.lengths):,} mentions of {len(self.names.words):,} words")
+        if not np.isnan(self.confidence).all():
+            parts.append(f"{np.count_nonzero(~np.isnan(self.confidence)):,} confidences")
+        if self.label is not None:
+            parts.append(f"{np.count_nonzero(self.label == 1):,} labelled true")
+        return f"Beliefs({', '.join(parts)})"
+
+    @property
+    def triples(self) -> NDArray[np.int64]:
+        """(n, 3): head, relation, tail."""
+        return np.stack([self.head, self.relation, self.tail], axis=1)
+
+    @property
+    def seen(self) -> NDArray[np.bool_]:
+        """Which beliefs name only entities and relations the vocabulary holds."""
+        return np.asarray((self.head >= 0) & (self.relation >= 0) & (self.tail >= 0))
+
+    def take(self, rows: Ids) -> Beliefs:
+        """These rows, in this order."""
+        return replace(
+            self,
+            head=self.head[rows],
+            relation=self.relation[rows],
+            tail=self.tail[rows],
+            mention=self.mention.take(rows),
+            confidence=self.confidence[rows],
+            label=None if self.label is None else self.label[rows],
+            text=None if self.text is None else self.text.gather(rows),
+        )
+
+    def where(self, mask: NDArray[np.bool_]) -> Beliefs:
+        return self.take(np.flatnonzero(mask))
+
+    def true_ones(self) -> Beliefs:
+        """The beliefs labelled true; all of them when there are no labels."""
+        return self if self.label is None else self.where(self.label == 1)
+
+    def without_mentions(self) -> Beliefs:
+        return replace(self, mention=Ragged.empty(len(self)), text=None)
+
+    def encoded(self, names: Names) -> Beliefs:
+        """The same beliefs in another vocabulary; what it lacks becomes `UNKNOWN`, unknown words drop out."""
+        if names is self.names:
+            return self
+        entities = _translation(self.names.entities, names.entities)
+        relations = _translation(self.names.relations, names.relations)
+        return replace(
+            self,
+            names=names,
+            head=entities[self.head],
+            relation=relations[self.relation],
+            tail=entities[self.tail],
+            mention=self.mention.mapped(_translation(self.names.words, names.words)),
+        )
+
+    def checksum(self) -> str:
+        """SHA-256 of the triples by name, in order: what a model says it was trained on."""
+        digest = hashlib.sha256()
+        for vocabulary in (self.names.entities, self.names.relations):
+            digest.update("\n".join(vocabulary.names.to_list()).encode())
+        digest.update(np.ascontiguousarray(self.triples).tobytes())
+        return digest.hexdigest()
+
+
+def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int) -> tuple[Beliefs, ...]:
+    """Train and one further part per share, none of which holds an entity or relation unseen in train.
+
+    Rows of the same triple stay together. The first belief (in random order) of every entity and relation
+    goes to train, so a part can come out smaller than its share where the beliefs are few.
+    """
+    distinct, group = np.unique(beliefs.triples, axis=0, return_inverse=True)
+    group = group.reshape(-1)
+    order = np.random.default_rng([seed, 0]).permutation(len(distinct))
+    shuffled = distinct[order]
+    needed = np.zeros(len(distinct), bool)
+    both_ends = np.stack([shuffled[:, 0], shuffled[:, 2]], axis=1).reshape(-1)
+    needed[np.unique(both_ends, return_index=True)[1] // 2] = True
+    needed[np.unique(shuffled[:, 1], return_index=True)[1]] = True
+    free = order[~needed]
+    part_of_group = np.zeros(len(distinct), np.int64)
+    start = 0
+    for number, share in enumerate(shares, start=1):
+        size = min(round(share * len(distinct)), len(free) - start)
+        part_of_group[free[start : start + size]] = number
+        start += size
+    part = part_of_group[group]
+    return tuple(beliefs.where(part == number) for number in range(len(shares) + 1))
+
+
+def _numbers(table: pl.DataFrame, column: str) -> NDArray[np.float64]:
+    if column not in table.columns:
+        return np.full(len(table), np.nan)
+    return table[column].cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64)
+
+
+def _translation(source: Vocabulary, target: Vocabulary) -> Ids:
+    """For each id of `source` its id in `target`; one more place at the end keeps UNKNOWN at UNKNOWN."""
+    return np.append(target.ids(source.names), UNKNOWN)

@@ -1,0 +1,77 @@
+"""From log probabilities to verdicts (a threshold per relation) and to credence (a calibrated probability)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+
+from doxa.beliefs import Ids
+
+Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """σ_r: a belief is held true *at or above* its relation's threshold (Section 5.4).
+
+    `by_relation` is NaN where validation said nothing about a relation; `overall` stands in there.
+    """
+
+    by_relation: Numbers
+    overall: float
+
+    @classmethod
+    def fit(cls, scores: Numbers, relation: Ids, label: NDArray[np.int8], relations: int) -> Thresholds:
+        """The thresholds of highest accuracy on labelled beliefs, per relation and over all."""
+        by_relation = np.full(relations, np.nan)
+        order = np.argsort(relation, kind="stable")
+        starts = np.searchsorted(relation[order], np.arange(relations + 1))
+        for number in np.unique(relation):
+            rows = order[starts[number] : starts[number + 1]]
+            by_relation[number] = best_threshold(scores[rows], label[rows])
+        return cls(by_relation, best_threshold(scores, label))
+
+    def of(self, relation: Ids) -> Numbers:
+        """Each belief's threshold."""
+        own = self.by_relation[relation]
+        return np.where(np.isnan(own), self.overall, own)
+
+
+def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
+    """σ that makes "true at or above σ" right most often, halfway between the scores it parts (Section 5.4).
+
+    Of several equally good ones the lowest; below (above) all scores when everything (nothing) is best held true.
+    """
+    order = np.argsort(scores, kind="stable")
+    ordered, true = scores[order], label[order] == 1
+    # right[i]: how many are right when the first i are held false and the rest true
+    right = np.concatenate([[0], np.cumsum(~true)]) + np.concatenate([[0], np.cumsum(true[::-1])])[::-1]
+    cuts = np.concatenate([[True], ordered[1:] > ordered[:-1], [True]])
+    best = int(np.argmax(np.where(cuts, right, -1)))
+    if best == 0:
+        return float(ordered[0]) - 1.0
+    if best == len(ordered):
+        return float(ordered[-1]) + 1.0
+    return float(ordered[best - 1] + ordered[best]) / 2
+
+
+@dataclass(frozen=True)
+class Calibrator:
+    """Credence = σ(slope · margin + offset), margin = log credence − a third of the relation's log threshold."""
+
+    slope: float
+    offset: float
+
+    @classmethod
+    def fit(cls, margins: Numbers, label: NDArray[np.int8]) -> Calibrator:
+        """Logistic regression of truth on the margin (Platt scaling)."""
+        if len(np.unique(label)) < 2:
+            return cls(1.0, 0.0)
+        found = LogisticRegression(C=1e3).fit(margins[:, None], label)
+        return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
+
+    def credence(self, margins: Numbers) -> Numbers:
+        return np.asarray(1 / (1 + np.exp(-np.clip(self.slope * margins + self.offset, -500, 500))))

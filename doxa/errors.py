@@ -1,0 +1,27 @@
+"""Errors a user can act on: what was found, where, what was expected, what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class DoxaError(Exception):
+    """A fault in what doxa was given. The command line prints it without a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *hints: str) -> None:
+        super().__init__("\n  ".join((message, *hints)))
+
+
+class UsageError(DoxaError):
+    """The question itself was put wrongly (exit code 2)."""
+
+    exit_code = 2
+
+
+def did_you_mean(wrong: str, names: Iterable[str]) -> str:
+    """A closing question that offers the nearest names, or nothing when none is near."""
+    close = difflib.get_close_matches(wrong, list(names), n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""

@@ -1,0 +1,1 @@
+"""Evaluation: ranks, the protocol of the paper, calibration, and the report."""

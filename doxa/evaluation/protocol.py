@@ -1,0 +1,128 @@
+"""The protocol of Section 5.2: rank the truth of every test belief among its candidates, raw and filtered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doxa.beliefs import Beliefs, Ids
+from doxa.evaluation.ranks import Ranks, rank
+from doxa.facts import Facts, Pairs
+
+CandidateRule = Literal["all", "relation"]
+
+
+class Ranker(Protocol):
+    """Anything that scores candidates: a learnt model, or a baseline."""
+
+    @property
+    def entities(self) -> int: ...
+    @property
+    def relations(self) -> int: ...
+    def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor: ...
+    def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
+    def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
+    def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor: ...
+    def blocks(self, rows: int, width: int | None = None) -> Iterator[Ids]: ...
+
+
+@torch.no_grad()
+def tail_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | None = None) -> Ranks:
+    """Rank of each belief's tail among all entities, or among the pool of its relation."""
+
+    def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
+        return ranker.tail_logits(_ids(beliefs.head, rows), _ids(beliefs.relation, rows), candidates)
+
+    def answers(rows: Ids) -> Pairs:
+        return known.tails(beliefs.head[rows], beliefs.relation[rows])
+
+    return _entity_ranks(ranker, beliefs, beliefs.tail, scores, answers, pool)
+
+
+@torch.no_grad()
+def head_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | None = None) -> Ranks:
+    """Rank of each belief's head among all entities, or among the pool of its relation."""
+
+    def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
+        return ranker.head_logits(_ids(beliefs.relation, rows), _ids(beliefs.tail, rows), candidates)
+
+    def answers(rows: Ids) -> Pairs:
+        return known.heads(beliefs.relation[rows], beliefs.tail[rows])
+
+    return _entity_ranks(ranker, beliefs, beliefs.head, scores, answers, pool)
+
+
+@torch.no_grad()
+def relation_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "both") -> Ranks:
+    """Rank of each belief's relation among all; `use` is both, pair (no mention) or mention (no entities)."""
+    ranks = _uninformed(len(beliefs), ranker.relations)
+    seen = np.flatnonzero(beliefs.seen)
+    for block in ranker.blocks(len(seen), ranker.relations):
+        rows = seen[block]
+        mention = beliefs.mention.take(rows)
+        logits = torch.zeros(len(rows), ranker.relations)
+        if use != "mention":
+            logits = logits + ranker.relation_logits(_ids(beliefs.head, rows), _ids(beliefs.tail, rows))
+        if use != "pair":
+            logits = logits + ranker.mention_logits(torch.from_numpy(mention.values), torch.from_numpy(mention.offsets))
+        answers = known.links(beliefs.head[rows], beliefs.tail[rows])
+        _put(ranks, rows, rank(logits, _ids(beliefs.relation, rows), answers))
+    return ranks
+
+
+def _entity_ranks(
+    ranker: Ranker,
+    beliefs: Beliefs,
+    truth: Ids,
+    scores: Callable[[Ids, Tensor | None], Tensor],
+    answers: Callable[[Ids], Pairs],
+    pool: Pairs | None,
+) -> Ranks:
+    ranks = _uninformed(len(beliefs), ranker.entities)
+    seen = np.flatnonzero(beliefs.seen)
+    if pool is None:
+        for block in ranker.blocks(len(seen), ranker.entities):
+            rows = seen[block]
+            _put(ranks, rows, rank(scores(rows, None), _ids(truth, rows), answers(rows)))
+        return ranks
+    for relation in np.unique(beliefs.relation[seen]):
+        of_relation = seen[beliefs.relation[seen] == relation]
+        seen_here = pool[1][slice(*np.searchsorted(pool[0], [relation, relation + 1]))]
+        candidates = np.union1d(seen_here, truth[of_relation])
+        for block in ranker.blocks(len(of_relation), len(candidates)):
+            rows = of_relation[block]
+            question, answer = answers(rows)
+            place = np.minimum(np.searchsorted(candidates, answer), len(candidates) - 1)
+            present = candidates[place] == answer
+            own = torch.from_numpy(np.searchsorted(candidates, truth[rows]))
+            found = scores(rows, torch.from_numpy(candidates))
+            _put(ranks, rows, rank(found, own, (question[present], place[present])))
+    return ranks
+
+
+def _uninformed(count: int, candidates: int) -> Ranks:
+    """The expected rank of a guess: what a belief with a name the model never saw is worth."""
+    return Ranks(np.full(count, (candidates + 1) / 2), np.full(count, (candidates + 1) / 2))
+
+
+def _put(ranks: Ranks, rows: Ids, found: Ranks) -> None:
+    ranks.raw[rows], ranks.filtered[rows] = found.raw, found.filtered
+
+
+def _ids(column: Ids, rows: Ids) -> Tensor:
+    return torch.from_numpy(column[rows])
+
+
+def mapping_kinds(facts: Facts) -> list[str]:
+    """1-1, 1-N, N-1 or N-N for each relation: "N" where a head has on average 1.5 or more tails (a tail, heads)."""
+    triples = facts.triples
+    count = np.bincount(triples[:, 1], minlength=facts.relations)
+    kinds = []
+    for ends in (2, 0):
+        distinct = np.bincount(facts.positions(ends)[0], minlength=facts.relations)
+        kinds.append(np.where(count >= 1.5 * np.maximum(distinct, 1), "N", "1"))
+    return [f"{heads}-{tails}" for heads, tails in zip(*kinds, strict=True)]

@@ -1,0 +1,87 @@
+"""Ranks: where the truth stands among its candidates, with the tie rule written out.
+
+    rank = 1 + #(better) + #(equal) / 2
+
+the mean of the best and the worst rank that ties allow: a model that scores all n alike has rank (n + 1) / 2.
+A candidate whose score is not a number counts as better.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from doxa.facts import Pairs
+
+HITS = (1, 3, 10)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Mean rank, mean reciprocal rank, and the share of ranks within the first k."""
+
+    mr: float
+    mrr: float
+    hits: dict[int, float]
+
+    @classmethod
+    def of(cls, ranks: NDArray[np.float64]) -> Metrics:
+        return cls(
+            mr=float(ranks.mean()),
+            mrr=float((1 / ranks).mean()),
+            hits={k: float((ranks <= k).mean()) for k in HITS},
+        )
+
+    def as_dict(self) -> dict[str, float]:
+        return {"mr": self.mr, "mrr": self.mrr} | {f"hits@{k}": share for k, share in self.hits.items()}
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Raw and filtered rank of each question's truth."""
+
+    raw: NDArray[np.float64]
+    filtered: NDArray[np.float64]
+
+    @classmethod
+    def joined(cls, parts: list[Ranks]) -> Ranks:
+        return cls(
+            np.concatenate([part.raw for part in parts] or [np.zeros(0)]),
+            np.concatenate([part.filtered for part in parts] or [np.zeros(0)]),
+        )
+
+    def where(self, rows: NDArray[np.bool_]) -> Ranks:
+        return Ranks(self.raw[rows], self.filtered[rows])
+
+
+def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
+    """Ranks of `truth` (B,) in `scores` (B, C), raw and with the other known answers taken out.
+
+    `known` pairs questions with the columns of their known answers; the truth may be among them.
+    """
+    own = scores.gather(1, truth[:, None])
+    worse = (scores < own).sum(1)
+    equal = (scores == own).sum(1)
+    better = scores.shape[1] - worse - equal
+    question, answer = (torch.from_numpy(part) for part in known)
+    others = answer != truth[question]
+    question, answer = question[others], answer[others]
+    known_scores, own_scores = scores[question, answer], own[question, 0]
+    known_equal = torch.bincount(question[known_scores == own_scores], minlength=len(truth))
+    known_worse = torch.bincount(question[known_scores < own_scores], minlength=len(truth))
+    known_better = torch.bincount(question, minlength=len(truth)) - known_equal - known_worse
+    return Ranks(
+        _expected(better, equal),
+        _expected(better - known_better, equal - known_equal),
+    )
+
+
+def _expected(better: Tensor, equal: Tensor) -> NDArray[np.float64]:
+    """`equal` counts the truth itself, unless its score is not a number."""
+    ties = (equal - 1).clamp_min(0).double()
+    expected: NDArray[np.float64] = (1 + better.double() + ties / 2).numpy()
+    return expected

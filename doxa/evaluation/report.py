@@ -1,0 +1,279 @@
+"""Evaluation of a learnt model on a set of beliefs: the three tasks, confidence and calibration, as one report."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from doxa.answering.verdicts import judge, log_products
+from doxa.beliefs import Beliefs
+from doxa.credence import Numbers
+from doxa.errors import UsageError
+from doxa.evaluation.calibration import Reliability
+from doxa.evaluation.protocol import (
+    CandidateRule,
+    Ranker,
+    head_ranks,
+    mapping_kinds,
+    relation_ranks,
+    tail_ranks,
+)
+from doxa.evaluation.ranks import Metrics, Ranks
+from doxa.facts import Facts
+from doxa.learning.negatives import corrupt, every_candidate
+from doxa.learning.objectives import estimates
+from doxa.learnt import Learnt
+from doxa.mentions import Ragged
+from doxa.pbe import Batch
+
+TASKS = ("entity", "relation", "classification", "confidence", "calibration")
+FilterRule = Literal["all", "train"]
+
+
+@dataclass(frozen=True)
+class EntityReport:
+    """Ranks of missing heads and tails together, and apart where filtered."""
+
+    raw: Metrics
+    filtered: Metrics
+    filtered_heads: Metrics
+    filtered_tails: Metrics
+    by_category: dict[str, Metrics]
+
+    def as_dict(self) -> dict[str, Any]:
+        parts = {name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")}
+        return parts | {"by_category": {kind: metrics.as_dict() for kind, metrics in self.by_category.items()}}
+
+
+@dataclass(frozen=True)
+class RelationReport:
+    """Ranks of missing relations."""
+
+    raw: Metrics
+    filtered: Metrics
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"raw": self.raw.as_dict(), "filtered": self.filtered.as_dict()}
+
+
+@dataclass(frozen=True)
+class ClassificationReport:
+    """Share of labelled beliefs judged rightly, overall and per relation."""
+
+    accuracy: float
+    by_relation: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"accuracy": self.accuracy, "by_relation": self.by_relation}
+
+
+@dataclass(frozen=True)
+class ConfidenceReport:
+    """Error of the estimated confidence against the given one."""
+
+    mse: float
+    mae: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"mse": self.mse, "mae": self.mae}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What was measured, by which protocol, and why a task is missing."""
+
+    entity: EntityReport | None = None
+    relation: RelationReport | None = None
+    classification: ClassificationReport | None = None
+    confidence: ConfidenceReport | None = None
+    calibration: Reliability | None = None
+    protocol: dict[str, Any] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    peak_rss_mb: float = 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        done = {name: getattr(self, name).as_dict() for name in TASKS if getattr(self, name) is not None}
+        about = {"protocol": self.protocol, "seconds": self.seconds, "peak_rss_mb": self.peak_rss_mb}
+        return done | about | ({"skipped": self.skipped} if self.skipped else {})
+
+
+def evaluate(
+    learnt: Learnt,
+    beliefs: Beliefs,
+    tasks: Sequence[str] = TASKS,
+    filter: FilterRule = "all",
+    candidates: CandidateRule = "all",
+    rank_all: bool = False,
+    seed: int = 0,
+    report: Callable[[str], None] | None = None,
+) -> Evaluation:
+    """Run the tasks the beliefs allow; `seed` decides the falsehoods made for beliefs without labels."""
+    unknown = [task for task in tasks if task not in TASKS]
+    if unknown:
+        raise UsageError(f"no task {unknown[0]!r}; expected some of {', '.join(TASKS)}")
+    beliefs = beliefs.encoded(learnt.names)
+    ranked = beliefs if rank_all else beliefs.true_ones()
+    known = learnt.trained_facts if filter == "train" else learnt.known.union(ranked.triples)
+    labelled = _Labelled(learnt, beliefs, ranked, seed)
+    run: dict[str, Callable[[], Any]] = {
+        "entity": lambda: entity_report(
+            learnt.pbe, ranked, known, learnt.trained_facts if candidates == "relation" else None
+        ),
+        "relation": lambda: relation_report(learnt.pbe, ranked, known),
+        "classification": lambda: _classification(learnt, labelled.beliefs),
+        "confidence": lambda: _confidence(learnt, beliefs),
+        "calibration": lambda: _calibration(learnt, labelled.beliefs),
+    }
+    reasons = _impossible(learnt, beliefs, ranked)
+    done: dict[str, Any] = {}
+    seconds: dict[str, float] = {}
+    for task in (task for task in TASKS if task in tasks and task not in reasons):
+        if report:
+            report(task)
+        began = time.monotonic()
+        done[task] = run[task]()
+        seconds[task] = round(time.monotonic() - began, 3)
+    protocol = {
+        "filter": filter,
+        "ties": "expected",
+        "candidates": candidates,
+        "queries": len(ranked),
+        "unseen": int((~ranked.seen).sum()),
+        "negatives": "labels" if beliefs.label is not None else f"made, seed {seed}",
+    }
+    skipped = {task: reason for task, reason in reasons.items() if task in tasks}
+    return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
+
+
+def entity_report(ranker: Ranker, beliefs: Beliefs, known: Facts, positions: Facts | None = None) -> EntityReport:
+    """Both sides of every belief; candidates are all entities, or those `positions` has for the relation."""
+    heads = head_ranks(ranker, beliefs, known, positions.positions(0) if positions else None)
+    tails = tail_ranks(ranker, beliefs, known, positions.positions(2) if positions else None)
+    both = Ranks.joined([heads, tails])
+    kinds = np.array([*mapping_kinds(known), "unseen"])[beliefs.relation]
+    by_category = {
+        str(kind): Metrics.of(Ranks.joined([heads.where(kinds == kind), tails.where(kinds == kind)]).filtered)
+        for kind in np.unique(kinds)
+    }
+    return EntityReport(
+        raw=Metrics.of(both.raw),
+        filtered=Metrics.of(both.filtered),
+        filtered_heads=Metrics.of(heads.filtered),
+        filtered_tails=Metrics.of(tails.filtered),
+        by_category=by_category,
+    )
+
+
+def relation_report(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "both") -> RelationReport:
+    ranks = relation_ranks(ranker, beliefs, known, use)
+    return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
+
+
+def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int) -> Beliefs:
+    """The beliefs with their labels; where there are none, each one as true beside a false twin made of it."""
+    if beliefs.label is not None:
+        return beliefs
+    false, source = corrupt(beliefs, known.union(beliefs.triples), seed)
+    true = beliefs.take(source)
+    both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
+    return _stacked(true, false).take(both)
+
+
+class _Labelled:
+    """Labelled beliefs made once, when first asked for."""
+
+    def __init__(self, learnt: Learnt, beliefs: Beliefs, ranked: Beliefs, seed: int) -> None:
+        self._make = lambda: labelled_beliefs(beliefs, learnt.known.union(ranked.triples), seed)
+        self._made: Beliefs | None = None
+
+    @property
+    def beliefs(self) -> Beliefs:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
+def _stacked(true: Beliefs, false: Beliefs) -> Beliefs:
+    return replace(
+        true,
+        head=np.concatenate([true.head, false.head]),
+        relation=np.concatenate([true.relation, false.relation]),
+        tail=np.concatenate([true.tail, false.tail]),
+        mention=Ragged.from_lengths(
+            np.concatenate([true.mention.values, false.mention.values]),
+            np.concatenate([true.mention.lengths, false.mention.lengths]),
+        ),
+        confidence=np.concatenate([true.confidence, false.confidence]),
+        label=np.concatenate([np.ones(len(true), np.int8), np.full(len(false), -1, np.int8)]),
+        text=None,
+    )
+
+
+def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
+    """Accuracy of verdicts on labelled beliefs."""
+    assert beliefs.label is not None
+    right = verdict == (beliefs.label == 1)
+    by_relation = {
+        beliefs.names.relations[relation]: float(right[beliefs.relation == relation].mean())
+        for relation in np.unique(beliefs.relation[beliefs.relation >= 0])
+    }
+    return ClassificationReport(float(right.mean()), by_relation)
+
+
+def _classification(learnt: Learnt, beliefs: Beliefs) -> ClassificationReport:
+    verdict = np.zeros(len(beliefs), bool)
+    seen = np.flatnonzero(beliefs.seen)
+    known = beliefs.take(seen)
+    verdict[seen] = log_products(learnt.pbe, known) >= learnt.thresholds.of(known.relation)
+    return classification_report(verdict, beliefs)
+
+
+def _calibration(learnt: Learnt, beliefs: Beliefs) -> Reliability:
+    judgement = judge(learnt, beliefs)
+    assert beliefs.label is not None
+    return Reliability.of(judgement.credence[~judgement.unknown], (beliefs.label == 1)[~judgement.unknown])
+
+
+@torch.no_grad()
+def estimated_confidence(learnt: Learnt, beliefs: Beliefs) -> Numbers:
+    """The confidence a belief would carry: Eqs 13–16 with their expectations taken over all candidates."""
+    everything = every_candidate(learnt.pbe)
+    found = np.zeros(len(beliefs))
+    for rows in learnt.pbe.blocks(len(beliefs)):
+        terms = estimates(learnt.pbe, Batch.of(beliefs, rows), everything, learnt.settings)
+        found[rows] = terms.log_credence(learnt.settings).double().exp().numpy()
+    return found
+
+
+def _confidence(learnt: Learnt, beliefs: Beliefs) -> ConfidenceReport:
+    given = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
+    error = estimated_confidence(learnt, given) - given.confidence
+    return ConfidenceReport(float((error**2).mean()), float(np.abs(error).mean()))
+
+
+def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
+    """Tasks that cannot be run on these beliefs, and why."""
+    reasons: dict[str, str] = {}
+    if not len(ranked):
+        reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
+    if not beliefs.seen.any():
+        reasons |= dict.fromkeys(("classification", "calibration"), "the model knows none of these beliefs' names")
+    if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
+        reasons["confidence"] = "the beliefs carry no confidence"
+    elif learnt.settings.objective != "confidence":
+        reasons["confidence"] = "the model was not trained to fit confidence (--set objective=confidence)"
+    return reasons
+
+
+def _peak_rss_mb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (2**20 if sys.platform == "darwin" else 2**10), 1)

@@ -1,0 +1,82 @@
+"""Known facts as ids, looked up from any side: to filter ranks, mark answers, and never draw a truth as a falsehood."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.beliefs import Ids
+
+Pairs = tuple[Ids, Ids]
+"""(question, answer): answer[i] is a known answer of question number question[i]."""
+
+
+class Facts:
+    """A set of triples that answers "which ones are known?" for many questions at once, by binary search."""
+
+    def __init__(self, triples: NDArray[np.int64], entities: int, relations: int) -> None:
+        self.entities, self.relations = entities, relations
+        known = triples[(triples >= 0).all(axis=1)]
+        self._keys = np.unique((known[:, 0] * relations + known[:, 1]) * entities + known[:, 2])
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @cached_property
+    def triples(self) -> NDArray[np.int64]:
+        """(n, 3), sorted."""
+        pair, tail = np.divmod(self._keys, self.entities)
+        head, relation = np.divmod(pair, self.relations)
+        return np.stack([head, relation, tail], axis=1)
+
+    def union(self, triples: NDArray[np.int64]) -> Facts:
+        return Facts(np.concatenate([self.triples, triples]), self.entities, self.relations)
+
+    def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
+        keys = (head * self.relations + relation) * self.entities + tail
+        place = np.searchsorted(self._keys, keys)
+        return np.asarray((place < len(self._keys)) & (self._keys[np.minimum(place, len(self._keys) - 1)] == keys))
+
+    def tails(self, head: Ids, relation: Ids) -> Pairs:
+        """Known tails of every (head, relation)."""
+        return _lookup(*self._by_head_relation, head * self.relations + relation)
+
+    def heads(self, relation: Ids, tail: Ids) -> Pairs:
+        """Known heads of every (relation, tail)."""
+        return _lookup(*self._by_relation_tail, relation * self.entities + tail)
+
+    def links(self, head: Ids, tail: Ids) -> Pairs:
+        """Known relations of every (head, tail)."""
+        return _lookup(*self._by_head_tail, head * self.entities + tail)
+
+    def positions(self, column: int) -> Pairs:
+        """(relation, entity) pairs seen in the head (column 0) or tail (column 2) position, sorted."""
+        pairs = np.unique(self.triples[:, 1] * self.entities + self.triples[:, column])
+        return np.divmod(pairs, self.entities)
+
+    @cached_property
+    def _by_head_relation(self) -> Pairs:
+        return self._keys // self.entities, self.triples[:, 2]
+
+    @cached_property
+    def _by_relation_tail(self) -> Pairs:
+        return _sorted(self.triples[:, 1] * self.entities + self.triples[:, 2], self.triples[:, 0])
+
+    @cached_property
+    def _by_head_tail(self) -> Pairs:
+        return _sorted(self.triples[:, 0] * self.entities + self.triples[:, 2], self.triples[:, 1])
+
+
+def _sorted(keys: Ids, answers: Ids) -> Pairs:
+    order = np.argsort(keys, kind="stable")
+    return keys[order], answers[order]
+
+
+def _lookup(keys: Ids, answers: Ids, wanted: Ids) -> Pairs:
+    start = np.searchsorted(keys, wanted, side="left")
+    counts = np.searchsorted(keys, wanted, side="right") - start
+    question = np.repeat(np.arange(len(wanted)), counts)
+    within = np.arange(len(question)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return question, answers[np.repeat(start, counts) + within]

@@ -1,0 +1,172 @@
+"""From beliefs to a model: check, learn, find thresholds, calibrate."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from doxa.answering.verdicts import log_products, margins
+from doxa.beliefs import UNKNOWN, Beliefs, split
+from doxa.credence import Calibrator, Thresholds
+from doxa.errors import DoxaError
+from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.ranks import Metrics
+from doxa.evaluation.report import labelled_beliefs
+from doxa.facts import Facts
+from doxa.learning.checkpoint import Checkpoint
+from doxa.learning.trainer import Progress, Trainer
+from doxa.model import Model
+from doxa.pbe import PBE
+from doxa.settings import Settings
+from doxa.systems import build
+
+log = logging.getLogger(__name__)
+
+MOST_JUDGED = 20_000
+"""Validation beliefs used for thresholds and calibration at most."""
+
+
+def fit(
+    beliefs: Beliefs,
+    valid: Beliefs | None = None,
+    *,
+    settings: Settings | None = None,
+    on_error: str = "raise",
+    report: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+    **values: Any,
+) -> Model:
+    """Learn a model. Keyword arguments are the fields of the settings: `fit(beliefs, dimension=100, epochs=20)`.
+
+    `valid` serves early stopping, thresholds and calibration; without it a share of the beliefs is held out.
+    Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
+    """
+    settings = (settings or Settings()).changed(**values)
+    train = beliefs.true_ones()
+    if valid is None and settings.holdout:
+        train, valid = split(train, (settings.holdout,), settings.seed)
+    elif valid is not None:
+        valid = _checked_validation(train, valid, on_error)
+    _check(train, settings)
+    before = torch.get_num_threads()
+    torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+    try:
+        return _fit(train, valid if valid is not None and len(valid) else None, settings, report, checkpoint, resume)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _fit(
+    train: Beliefs,
+    valid: Beliefs | None,
+    settings: Settings,
+    report: Callable[[Progress], None] | None,
+    checkpoint: Path | None,
+    resume: bool,
+) -> Model:
+    pbe = build(train, settings)
+    facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
+    known = facts if valid is None else facts.union(valid.true_ones().triples)
+    quality = None if valid is None else _quality(pbe, valid.true_ones(), known, settings)
+    trainer = Trainer(pbe, train, settings, quality, report, checkpoint)
+    if resume and checkpoint is not None:
+        trainer.resume(Checkpoint.load(checkpoint))
+    memory = trainer.run()
+    pbe.eval()
+    if valid is None:
+        log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
+    thresholds, calibrator = _judgement(pbe, valid if valid is not None else train, known, settings)
+    return Model(
+        settings=settings,
+        names=train.names,
+        pbe=pbe,
+        train=facts.triples,
+        valid=np.zeros((0, 3), np.int64) if valid is None else valid.true_ones().triples,
+        thresholds=thresholds,
+        calibrator=calibrator,
+        origin={
+            "beliefs": len(train),
+            "validation_beliefs": 0 if valid is None else len(valid),
+            "entities": len(train.names.entities),
+            "relations": len(train.names.relations),
+            "words": len(train.names.words),
+            "sha256": train.checksum(),
+            "epochs": memory.epoch,
+            "seconds": round(memory.seconds, 3),
+            "interrupted": trainer.interrupted,
+            "versions": {name: version(name) for name in ("torch", "numpy", "polars")} | {"python": platform.python_version()},
+        },
+        curve=tuple(asdict(point) for point in memory.curve),
+    )
+
+
+def _check(train: Beliefs, settings: Settings) -> None:
+    """Refuse beliefs nothing can be learnt from."""
+    entities = len(np.union1d(train.head, train.tail)) if len(train) else 0
+    if entities < 2:
+        raise DoxaError(f"the beliefs name {entities} entit{'y' if entities == 1 else 'ies'}; at least 2 are needed")
+    relations = len(np.unique(train.relation))
+    if relations < 2:
+        raise DoxaError(
+            f"the beliefs name only the relation {train.names.relations[train.relation[0]]!r}",
+            "at least 2 are needed: Pr(r|h,t) has nothing to tell apart",
+        )
+    if settings.objective == "confidence" and np.isnan(train.confidence).all():
+        raise DoxaError("objective=confidence needs beliefs with confidence; these have none",
+                        "use objective=likelihood")  # fmt: skip
+
+
+def _checked_validation(train: Beliefs, valid: Beliefs, on_error: str) -> Beliefs:
+    encoded = valid.encoded(train.names)
+    for kind, own, found in (
+        ("entity", valid.names.entities.names.gather(valid.head), encoded.head),
+        ("relation", valid.names.relations.names.gather(valid.relation), encoded.relation),
+        ("entity", valid.names.entities.names.gather(valid.tail), encoded.tail),
+    ):
+        unseen = np.flatnonzero(found == UNKNOWN)
+        if len(unseen) and on_error == "raise":
+            raise DoxaError(
+                f"belief {unseen[0] + 1} of the validation set has the {kind} {own[int(unseen[0])]!r}, "
+                "which training never sees",
+                "to leave such beliefs out of validation and count them, pass --on-error skip",
+            )
+    if not encoded.seen.all():
+        log.warning("validation: left out %d of %d beliefs with names training never sees",
+                    int((~encoded.seen).sum()), len(encoded))  # fmt: skip
+    return encoded.where(encoded.seen)
+
+
+def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Callable[[], float]:
+    """Mean filtered reciprocal rank of head, relation and tail, the three questions of Eq. 1, on a fixed sample."""
+    affordable = max(100, int(3e10 / (pbe.entities * settings.dimension)))
+    size = min(settings.validation_sample, affordable, len(valid))
+    sample = valid.take(np.random.default_rng([settings.seed, 4]).permutation(len(valid))[:size])
+
+    def quality() -> float:
+        found = [measure(pbe, sample, known) for measure in (head_ranks, relation_ranks, tail_ranks)]
+        return float(np.mean([Metrics.of(ranks.filtered).mrr for ranks in found]))
+
+    return quality
+
+
+def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:
+    """Thresholds and calibrator from validation labels, or from falsehoods made by the rule of Section 5.4."""
+    if len(beliefs) > MOST_JUDGED:
+        beliefs = beliefs.take(np.random.default_rng([settings.seed, 5]).permutation(len(beliefs))[:MOST_JUDGED])
+    labelled = labelled_beliefs(beliefs, known, settings.seed)
+    if not len(labelled):
+        return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator(1.0, 0.0)
+    assert labelled.label is not None
+    scores = log_products(pbe, labelled)
+    thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
+    return thresholds, Calibrator.fit(margins(pbe, thresholds, labelled), labelled.label)

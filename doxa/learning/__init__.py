@@ -1,0 +1,1 @@
+"""Learning: objectives, the candidates they need, the optimiser and the loop."""

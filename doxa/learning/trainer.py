@@ -1,0 +1,215 @@
+"""The loop: shuffled batches, shared candidates, one step each; validation, checkpoints and a learning curve.
+
+All randomness is a function of (seed, epoch) or (seed, step), so a run resumed from any step's checkpoint
+goes on exactly as the run that was never stopped.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doxa.beliefs import Beliefs, Ids
+from doxa.errors import DoxaError
+from doxa.learning.checkpoint import Checkpoint
+from doxa.learning.negatives import Candidates, draw_candidates, every_candidate
+from doxa.learning.objectives import objective
+from doxa.learning.optimiser import RowAdagrad, RowSGD
+from doxa.pbe import PBE, Batch
+from doxa.settings import Settings
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the learning curve, at the end of an epoch. `quality` is the validation metric, if any."""
+
+    epoch: int
+    seconds: float
+    loss: float
+    quality: float | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands, for whoever watches it."""
+
+    fraction: float
+    epoch: int
+    loss: float
+    quality: float | None
+    beliefs_per_second: float
+    seconds: float
+
+
+@dataclass
+class Memory:
+    """What a run must remember besides tensors."""
+
+    step: int = 0
+    epoch: int = 0
+    seconds: float = 0.0
+    epoch_loss: float = 0.0
+    best_quality: float | None = None
+    best_epoch: int = 0
+    finished: bool = False
+    curve: list[Point] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Memory:
+        curve = [Point(**point) for point in values.pop("curve")]
+        return cls(**values, curve=curve)
+
+
+class Trainer:
+    """Learns a model from beliefs.
+
+    `validate` returns the quality to stop early on (larger is better); `report` is told of progress now and
+    then; `checkpoint` is the file to keep the state in. Ctrl-C ends the run early with what it has learnt.
+    """
+
+    def __init__(
+        self,
+        pbe: PBE,
+        beliefs: Beliefs,
+        settings: Settings,
+        validate: Callable[[], float] | None = None,
+        report: Callable[[Progress], None] | None = None,
+        checkpoint: Path | None = None,
+    ) -> None:
+        self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
+        self.validate, self.report, self.checkpoint = validate, report, checkpoint
+        self.optimiser = RowSGD(pbe) if settings.optimiser == "sgd" else RowAdagrad(pbe)
+        self.memory = Memory()
+        self.best: dict[str, Tensor] | None = None
+        self.interrupted = False
+        self._everything = every_candidate(pbe) if settings.training_estimator == "exact" else None
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return math.ceil(len(self.beliefs) / self.settings.batch)
+
+    def run(self) -> Memory:
+        """Learn until the epochs or the time budget are used up, or quality no longer rises."""
+        memory, began = self.memory, time.monotonic() - self.memory.seconds
+        saved = told = time.monotonic()
+        counted = (memory.step, memory.seconds)
+        order = self._order(memory.epoch)
+        try:
+            while not memory.finished:
+                memory.epoch_loss += self._step(order, self._fraction())
+                memory.step += 1
+                memory.seconds = time.monotonic() - began
+                if memory.step % self.steps_per_epoch == 0:
+                    self._end_epoch(began)
+                    order = self._order(memory.epoch)
+                memory.finished |= self._fraction() >= 1
+                now = time.monotonic()
+                if self.report and (now - told > 0.2 or memory.finished):
+                    speed = (memory.step - counted[0]) * self.settings.batch / max(memory.seconds - counted[1], 1e-9)
+                    self.report(self._progress(speed))
+                    told, counted = now, (memory.step, memory.seconds)
+                if self.checkpoint and not memory.finished and now - saved > self.settings.checkpoint_seconds:
+                    self.save()
+                    saved = time.monotonic()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            if self.checkpoint:
+                self.save()
+        if self.best is not None and memory.best_epoch < memory.epoch:
+            self.pbe.load_state_dict(self.best)
+        return memory
+
+    def _step(self, order: Ids, fraction: float) -> float:
+        settings = self.settings
+        start = self.memory.step % self.steps_per_epoch * settings.batch
+        batch = Batch.of(self.beliefs, order[start : start + settings.batch])
+        loss = objective(self.pbe, batch, self._candidates(), settings).sum()
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise DoxaError(
+                f"the loss became {value} in step {self.memory.step + 1} (epoch {self.memory.epoch + 1})",
+                f"try a smaller step: --set learning_rate={settings.learning_rate / 10:g}",
+            )
+        loss.backward()  # type: ignore[no-untyped-call]
+        falling = 1 - fraction if settings.schedule == "linear" else 1.0
+        self.optimiser.step(settings.learning_rate * falling)
+        return value
+
+    def _candidates(self) -> Candidates:
+        if self._everything is not None:
+            return self._everything
+        random = np.random.default_rng([self.settings.seed, 2, self.memory.step])
+        return draw_candidates(self.pbe, self.settings.candidates, random)
+
+    def _order(self, epoch: int) -> Ids:
+        return np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.beliefs))
+
+    def _fraction(self) -> float:
+        """How much of the run is done, by time where there is a budget and by steps otherwise."""
+        if self.settings.time_budget:
+            return min(1.0, self.memory.seconds / self.settings.time_budget)
+        return min(1.0, self.memory.step / (self.settings.epochs * self.steps_per_epoch))
+
+    def _end_epoch(self, began: float) -> None:
+        memory = self.memory
+        quality = self.validate() if self.validate else None
+        memory.epoch += 1
+        memory.seconds = time.monotonic() - began
+        memory.curve.append(Point(memory.epoch, memory.seconds, memory.epoch_loss / len(self.beliefs), quality))
+        memory.epoch_loss = 0.0
+        if quality is None:
+            return
+        if memory.best_quality is None or quality > memory.best_quality:
+            memory.best_quality, memory.best_epoch = quality, memory.epoch
+            self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
+        elif self.settings.patience and memory.epoch - memory.best_epoch >= self.settings.patience:
+            memory.finished = True
+
+    def _progress(self, speed: float) -> Progress:
+        memory = self.memory
+        done = memory.step % self.steps_per_epoch * self.settings.batch
+        loss = memory.epoch_loss / done if done else memory.curve[-1].loss
+        quality = memory.curve[-1].quality if memory.curve else None
+        return Progress(self._fraction(), memory.epoch, loss, quality, speed, memory.seconds)
+
+    def save(self) -> None:
+        """Write the checkpoint."""
+        if self.checkpoint is None:
+            return
+        tensors = {f"weights.{name}": tensor for name, tensor in self.pbe.state_dict().items()}
+        tensors |= {f"optimiser.{name}": tensor for name, tensor in self.optimiser.state().items()}
+        if self.best is not None:
+            tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        memory = {"settings": self.settings.as_dict(), "beliefs": self.beliefs.checksum(), **self.memory.as_dict()}
+        Checkpoint(tensors, memory).save(self.checkpoint)
+
+    def resume(self, checkpoint: Checkpoint) -> None:
+        """Take up the state of a checkpoint made with the same settings from the same beliefs."""
+        memory = dict(checkpoint.memory)
+        if memory.pop("beliefs") != self.beliefs.checksum():
+            raise DoxaError("the checkpoint was made from other beliefs", "start anew with --force")
+        before = memory.pop("settings")
+        differing = [f"{name}={before.get(name)}" for name, value in self.settings.as_dict().items()
+                     if before.get(name) != value and name != "checkpoint_seconds"]  # fmt: skip
+        if differing:
+            raise DoxaError(f"the checkpoint was made with other settings: {', '.join(differing)}",
+                            "give the same settings, or start anew with --force")  # fmt: skip
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimiser": {}, "best": {}}
+        for name, tensor in checkpoint.tensors.items():
+            part, _, rest = name.partition(".")
+            parts[part][rest] = tensor
+        self.pbe.load_state_dict(parts["weights"])
+        self.optimiser.load(parts["optimiser"])
+        self.best = parts["best"] or None
+        self.memory = Memory.from_dict(memory)

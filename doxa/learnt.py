@@ -1,0 +1,49 @@
+"""What learning leaves behind: weights, names, known facts, thresholds, and where they came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.beliefs import Names
+from doxa.credence import Calibrator, Thresholds
+from doxa.facts import Facts
+from doxa.pbe import PBE
+from doxa.settings import Settings
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """Everything needed to answer, judge and evaluate, without the training data.
+
+    `train` and `valid` are the known facts as ids, (n, 3); `origin` tells what was learnt from and how it went.
+    """
+
+    settings: Settings
+    names: Names
+    pbe: PBE
+    train: NDArray[np.int64]
+    valid: NDArray[np.int64]
+    thresholds: Thresholds
+    calibrator: Calibrator
+    origin: dict[str, Any] = field(default_factory=dict)
+    curve: tuple[dict[str, Any], ...] = ()
+
+    @cached_property
+    def trained_facts(self) -> Facts:
+        return Facts(self.train, len(self.names.entities), len(self.names.relations))
+
+    @cached_property
+    def known(self) -> Facts:
+        """The facts of train and valid."""
+        return self.trained_facts.union(self.valid)
+
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        sizes = f"{len(self.names.entities):,} entities, {len(self.names.relations):,} relations"
+        words = f", {len(self.names.words):,} words" if self.pbe.mention is not None else ""
+        return f"{name}({self.settings.system} on {self.settings.score}, {sizes}{words}, {len(self.known):,} known facts)"

@@ -1,0 +1,42 @@
+"""A learnt model one can talk to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from doxa import answering, store
+from doxa.answering import Answer
+from doxa.beliefs import Beliefs
+from doxa.credence import Numbers
+from doxa.learnt import Learnt
+
+
+class Model(Learnt):
+    """Answers questions about a knowledge base, with probabilities."""
+
+    def tails(self, head: str, relation: str, top: int = 10, new_only: bool = False) -> Answer:
+        """Which tail? Pr(t|h,r), most probable first."""
+        return answering.tails(self, head, relation, top, new_only)
+
+    def heads(self, relation: str, tail: str, top: int = 10, new_only: bool = False) -> Answer:
+        """Which head? Pr(h|r,t), most probable first."""
+        return answering.heads(self, relation, tail, top, new_only)
+
+    def relations(
+        self, head: str, tail: str, mention: str | None = None, top: int = 10, new_only: bool = False
+    ) -> Answer:
+        """Which relation? Pr(r|h,t,m), most probable first."""
+        return answering.relations(self, head, tail, mention, top, new_only)
+
+    def credence(self, beliefs: Beliefs) -> Numbers:
+        """The probability that each belief is true; NaN where it names something the model never saw."""
+        return answering.judge(self, beliefs).credence
+
+    def save(self, folder: str | Path, force: bool = False) -> None:
+        """Write the model folder; an existing model is replaced only with `force`."""
+        store.save(self, Path(folder), force)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Model:
+        """The model of a folder."""
+        return cls(**vars(store.load(Path(folder))))

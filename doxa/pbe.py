@@ -1,0 +1,146 @@
+"""Probabilistic Belief Embedding: probabilities over any score D(h, r, t) and the mention term F(r, m).
+
+    Pr(h, r, t, m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)                          (Eq. 1)
+
+Logarithms of probabilities everywhere; every softmax here is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from doxa.beliefs import Beliefs, Ids
+from doxa.scores import Mention, Score
+
+BLOCK_BYTES = 128 * 2**20
+"""Largest table of scores held at once when answering."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Beliefs as tensors: ids (B,), words end to end with B + 1 offsets, confidence (NaN where absent)."""
+
+    head: Tensor
+    relation: Tensor
+    tail: Tensor
+    words: Tensor
+    offsets: Tensor
+    confidence: Tensor
+
+    @classmethod
+    def of(cls, beliefs: Beliefs, rows: Ids | None = None) -> Batch:
+        mention = beliefs.mention if rows is None else beliefs.mention.take(rows)
+        columns = (beliefs.head, beliefs.relation, beliefs.tail)
+        head, relation, tail = (torch.from_numpy(c if rows is None else c[rows]) for c in columns)
+        confidence = torch.from_numpy(beliefs.confidence if rows is None else beliefs.confidence[rows])
+        words, offsets = torch.from_numpy(mention.values), torch.from_numpy(mention.offsets)
+        return cls(head, relation, tail, words, offsets, confidence)
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    @property
+    def mentioned(self) -> Tensor:
+        """(B,): whether the belief came with at least one known word."""
+        return self.offsets[1:] > self.offsets[:-1]
+
+
+class PBE(nn.Module):
+    """The probabilities of the paper. `seen_heads` and `seen_tails` are E_h and E_t."""
+
+    seen_heads: Tensor
+    seen_tails: Tensor
+
+    def __init__(
+        self, score: Score, mention: Mention | None, seen_heads: Tensor, seen_tails: Tensor, scale: float
+    ) -> None:
+        super().__init__()
+        self.score = score
+        self.mention = mention
+        self.scale = scale
+        self.register_buffer("seen_heads", seen_heads)
+        self.register_buffer("seen_tails", seen_tails)
+
+    def logits(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        """Scaled D of each triple, (B,)."""
+        triple: Tensor = self.score(head, relation, tail)
+        return self.scale * triple
+
+    def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self.scale * self.score.tails(head, relation, candidates)
+
+    def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self.scale * self.score.heads(relation, tail, candidates)
+
+    def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self.scale * self.score.relations(head, tail, candidates)
+
+    def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
+        """F(r, m) for every candidate relation; zero for all where the model has learnt no words."""
+        relations = self.score.relation.weight if candidates is None else self.score.relation(candidates)
+        if self.mention is None:
+            return relations.new_zeros(len(offsets) - 1, len(relations))
+        scores: Tensor = self.mention(words, offsets, relations)
+        return scores
+
+    def log_tails(self, head: Tensor, relation: Tensor) -> Tensor:
+        """log Pr(t|h,r) over E_t, (B, |E_t|) (Eq. 8)."""
+        return self.tail_logits(head, relation, self.seen_tails).log_softmax(1)
+
+    def log_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
+        """log Pr(h|r,t) over E_h, (B, |E_h|) (Eq. 9)."""
+        return self.head_logits(relation, tail, self.seen_heads).log_softmax(1)
+
+    def log_relations(self, head: Tensor, tail: Tensor) -> Tensor:
+        """log Pr(r|h,t) over R, (B, |R|) (Eq. 10)."""
+        return self.relation_logits(head, tail).log_softmax(1)
+
+    def log_relations_said(self, words: Tensor, offsets: Tensor) -> Tensor:
+        """log Pr(r|m) over R, (B, |R|) (Eq. 12)."""
+        return self.mention_logits(words, offsets).log_softmax(1)
+
+    def log_relations_with_mention(self, head: Tensor, tail: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
+        """log Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m), renormalised over R; Pr(r|h,t) where there is no word (Eq. 6)."""
+        said = self.log_relations_said(words, offsets)
+        return (self.log_relations(head, tail) + said).log_softmax(1)
+
+    def log_terms(self, batch: Batch) -> Tensor:
+        """(B, 3): log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself.
+
+        An entity never seen in its position joins the candidates of its own question.
+        """
+        truth = self.logits(batch.head, batch.relation, batch.tail)
+        heads = self.head_logits(batch.relation, batch.tail, self.seen_heads).logsumexp(1)
+        tails = self.tail_logits(batch.head, batch.relation, self.seen_tails).logsumexp(1)
+        heads = torch.where(_member(batch.head, self.seen_heads), heads, torch.logaddexp(heads, truth))
+        tails = torch.where(_member(batch.tail, self.seen_tails), tails, torch.logaddexp(tails, truth))
+        relations = self.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
+        relation = relations.gather(1, batch.relation[:, None]).squeeze(1)
+        return torch.stack([truth - heads, relation, truth - tails], dim=1).clamp_max(0.0)
+
+    def log_credence(self, batch: Batch) -> Tensor:
+        """log Pr(h,r,t,m), a third of the sum of the three terms (Eq. 1)."""
+        return self.log_terms(batch).mean(1)
+
+    @property
+    def entities(self) -> int:
+        return self.score.entity.num_embeddings
+
+    @property
+    def relations(self) -> int:
+        return self.score.relation.num_embeddings
+
+    def blocks(self, rows: int, width: int | None = None) -> Iterator[Ids]:
+        """Row numbers in blocks whose table of scores against `width` candidates stays within bounds."""
+        size = max(1, BLOCK_BYTES // (4 * (width or max(self.entities, self.relations))))
+        return (np.arange(start, min(start + size, rows)) for start in range(0, rows, size))
+
+
+def _member(ids: Tensor, sorted_set: Tensor) -> Tensor:
+    place = torch.searchsorted(sorted_set, ids).clamp_max(len(sorted_set) - 1)
+    return sorted_set[place] == ids

@@ -1,0 +1,36 @@
+"""What every D(h, r, t) promises: one number for a triple, and the same numbers for many candidates at once."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+
+class Score(nn.Module):
+    """Plausibility D(h, r, t) of triples given by ids; larger is more plausible.
+
+    `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C),
+    without a loop; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
+    """
+
+    entity: nn.Embedding
+    relation: nn.Embedding
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        raise NotImplementedError
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        raise NotImplementedError
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        raise NotImplementedError
+
+
+def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
+    """The candidates' vectors; all of them, without a copy, when `candidates` is None."""
+    if candidates is None:
+        return table.weight
+    vectors: Tensor = table(candidates)
+    return vectors

@@ -1,0 +1,47 @@
+"""Translation: a relation is a step that carries the head to the tail.
+
+    D(h, r, t) = α − ‖h + r − t‖                                                        (Eq. 7)
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from doxa.scores.score import Score, rows
+from doxa.settings import Settings
+
+
+class Translation(Score):
+    """D(h, r, t) = α − ‖h + r − t‖ with the L1 or L2 norm (Eq. 7)."""
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.norm = settings.norm
+        self.entity = nn.Embedding(entities, settings.dimension, sparse=True)
+        self.relation = nn.Embedding(relations, settings.dimension, sparse=True)
+        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learn_alpha)
+        for table in (self.entity, self.relation):
+            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        step = self.entity(head) + self.relation(relation) - self.entity(tail)
+        length: Tensor = torch.linalg.vector_norm(step, ord=self.norm, dim=-1)
+        return self.alpha - length
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self._near(self.entity(head) + self.relation(relation), rows(self.entity, candidates))
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self._near(self.entity(tail) - self.relation(relation), rows(self.entity, candidates))
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return self._near(self.entity(tail) - self.entity(head), rows(self.relation, candidates))
+
+    def _near(self, points: Tensor, candidates: Tensor) -> Tensor:
+        """α − ‖point − candidate‖ for every pair, (B, d), (C, d) → (B, C)."""
+        if self.norm == 1:
+            return self.alpha - torch.cdist(points, candidates, p=1)
+        squares = torch.addmm((candidates * candidates).sum(1), points, candidates.T, alpha=-2)
+        squares = squares + (points * points).sum(1, keepdim=True)
+        return self.alpha - squares.clamp_min(1e-12).sqrt()

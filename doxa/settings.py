@@ -1,0 +1,162 @@
+"""Settings: every knob of a training run, declared once.
+
+The command line (`--set name=value`), the saved model and docs/settings.md all read this one class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, asdict, dataclass, field, fields, replace
+from typing import Any
+
+from doxa.errors import DoxaError, did_you_mean
+
+
+def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float | None = None) -> Any:
+    return field(default=default, metadata={"about": about, "choices": choices, "low": low})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is built and learnt. Frozen: use `replace` to vary it."""
+
+    system: str = _setting("pbe", "recipe: score, objective and sampler together", ("pbe",))
+    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple", ("translation",))
+    dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
+    norm: int = _setting(2, "distance of the translation score: L1 or L2", (1, 2))
+    alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
+    learn_alpha: bool = _setting(True, "learn α (else it stays as given)")
+    scale: float = _setting(2.0, "positive factor on the score inside probabilities (1 in the paper)", low=1e-9)
+    mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
+
+    objective: str = _setting(
+        "likelihood", "likelihood (Eq. 4) or fit of the given confidence (Eq. 5)", ("likelihood", "confidence")
+    )
+    confidence: str = _setting(
+        "weight", "in the likelihood, confidence is a belief's weight or is ignored", ("weight", "ignore")
+    )
+    estimator: str = _setting(
+        "auto",
+        "training softmaxes: sampled candidates, negative sampling (Eqs 13–18) or exact; "
+        "auto is negative for the confidence objective and sampled for the likelihood",
+        ("auto", "sampled", "negative", "exact"),
+    )
+    candidates: int = _setting(512, "candidates drawn per term and shared by a batch", low=1)
+    negatives: int = _setting(10, "k of Eqs 13–16: weight of the negatives (estimator negative)", low=1)
+    epsilon: float = _setting(1e-6, "floor ε inside the logarithm of Eq. 17", low=0)
+    eta: float = _setting(1e-6, "floor η inside the logarithm of Eq. 18", low=0)
+    head_weight: float = _setting(1.0, "weight of log Pr(h|r,t) in the objective", low=0)
+    relation_weight: float = _setting(1.0, "weight of log Pr(r|h,t) in the objective", low=0)
+    tail_weight: float = _setting(1.0, "weight of log Pr(t|h,r) in the objective", low=0)
+    mention_weight: float = _setting(1.0, "weight of log Pr(r|m) in the objective", low=0)
+
+    optimiser: str = _setting("adagrad", "row-wise Adagrad, or plain SGD as in the paper", ("adagrad", "sgd"))
+    learning_rate: float = _setting(0.1, "step size at the start", low=1e-12)
+    schedule: str = _setting("linear", "learning rate: linear fall to zero, or constant", ("linear", "constant"))
+    batch: int = _setting(512, "beliefs per step", low=1)
+    epochs: int = _setting(30, "passes over the beliefs (a time budget replaces it)", low=1)
+    time_budget: float = _setting(0.0, "seconds of training; the schedule stretches to it; 0 = by epochs", low=0)
+
+    holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
+    validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
+    patience: int = _setting(5, "validations without progress before stopping; 0 = never stop early", low=0)
+    checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
+    seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
+    threads: int = _setting(0, "threads of the one worker; 0 = one per core", low=0)
+
+    def __post_init__(self) -> None:
+        for knob in fields(self):
+            _check(knob, getattr(self, knob.name))
+        if self.holdout >= 1:
+            raise DoxaError(f"setting holdout is {self.holdout}; expected a share below 1")
+        if self.objective == "confidence" and self.estimator in ("sampled", "exact"):
+            raise DoxaError(
+                f"objective=confidence cannot use estimator={self.estimator}: a softmax cannot reach "
+                "confidence 1 for one-to-many relations",
+                "leave the estimator out, or set estimator=negative",
+            )
+
+    @property
+    def training_estimator(self) -> str:
+        """The estimator in force once `auto` is resolved."""
+        if self.estimator != "auto":
+            return self.estimator
+        return "negative" if self.objective == "confidence" else "sampled"
+
+    def changed(self, **values: Any) -> Settings:
+        """These settings with some replaced; unknown names are refused with a suggestion."""
+        for name in values:
+            _knob(name)
+        return replace(self, **values)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`["dimension=50", "norm=1"]` → `{"dimension": 50, "norm": 1}`, each value in its setting's type."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise DoxaError(f"--set takes name=value, not {assignment!r}")
+        knob = _knob(name.strip())
+        values[knob.name] = _parse(knob, text.strip())
+    return values
+
+
+def from_dict(values: Mapping[str, Any]) -> Settings:
+    """Settings read back from a saved model; names this version does not know are refused."""
+    return Settings().changed(**values)
+
+
+def describe() -> list[tuple[str, str, str, str]]:
+    """(name, default, choices, meaning) of every setting, for help texts and docs."""
+    return [
+        (
+            knob.name,
+            str(knob.default),
+            " · ".join(str(choice) for choice in knob.metadata["choices"]),
+            knob.metadata["about"],
+        )
+        for knob in fields(Settings)
+    ]
+
+
+def _knob(name: str) -> Field[Any]:
+    for knob in fields(Settings):
+        if knob.name == name:
+            return knob
+    names = [knob.name for knob in fields(Settings)]
+    raise DoxaError(f"no setting {name!r}.{did_you_mean(name, names)}", "`doxa settings` lists them all")
+
+
+def _parse(knob: Field[Any], text: str) -> Any:
+    kind = type(knob.default)
+    if kind is bool:
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        if text.lower() in words:
+            return words[text.lower()]
+        raise DoxaError(f"setting {knob.name}={text!r}; expected true or false")
+    try:
+        return kind(text)
+    except ValueError:
+        raise DoxaError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
+
+
+def _check(knob: Field[Any], value: Any) -> None:
+    kind = type(knob.default)
+    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        raise DoxaError(f"setting {knob.name} is {value!r}; expected {_kind_name(kind)}")
+    choices, low = knob.metadata["choices"], knob.metadata["low"]
+    if choices and value not in choices:
+        raise DoxaError(
+            f"setting {knob.name} is {value!r}; expected one of {', '.join(str(choice) for choice in choices)}"
+        )
+    if low is not None and not value >= low:
+        raise DoxaError(f"setting {knob.name} is {value}; expected at least {low:g}")
+
+
+def _kind_name(kind: type) -> str:
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}[kind]

@@ -1,0 +1,175 @@
+"""The model folder: self-contained, versioned, written whole or not at all.
+
+    model.json              settings, sizes, thresholds, calibrator, where it came from; bytes of the other files
+    weights.safetensors     the vectors
+    facts.safetensors       known facts of train and valid, as ids
+    entities.parquet …      names in the order of their ids (also relations, words)
+    checkpoint.safetensors  only while a run is unfinished
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from doxa import settings as knobs
+from doxa.beliefs import Names, Vocabulary
+from doxa.credence import Calibrator, Thresholds
+from doxa.errors import DoxaError
+from doxa.learnt import Learnt
+from doxa.systems import assemble
+
+FORMAT = "doxa model"
+VERSION = 1
+MANIFEST = "model.json"
+CHECKPOINT = "checkpoint.safetensors"
+VOCABULARIES = {"entities": "entity", "relations": "relation", "words": "word"}
+
+
+def save(learnt: Learnt, folder: Path, force: bool = False) -> None:
+    """Write the folder beside its place, then move it in. An existing model is replaced only with `force`."""
+    if (folder / MANIFEST).exists() and not force:
+        raise DoxaError(f"{folder} already holds a model", "pass --force to replace it")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+        try:
+            _write(learnt, unfinished)
+            unfinished.chmod(0o755)
+            _move_in(unfinished, folder)
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+    except (OSError, SafetensorError) as fault:
+        raise DoxaError(f"cannot write the model to {folder}: {fault}") from fault
+
+
+def load(folder: Path) -> Learnt:
+    """Read a model folder; a truncated, unfinished or foreign one is refused with the reason."""
+    manifest = _manifest(folder)
+    for name, size in manifest["files"].items():
+        path = folder / name
+        if not path.is_file():
+            raise DoxaError(f"{folder} is not a whole model: {name} is missing", "train it again")
+        if path.stat().st_size != size:
+            found = path.stat().st_size
+            raise DoxaError(f"{path} holds {found:,} bytes where {size:,} were written: the model is damaged")
+    try:
+        names = Names(**{
+            plural: Vocabulary(pl.read_parquet(folder / f"{plural}.parquet")["name"], kind)
+            for plural, kind in VOCABULARIES.items()
+        })  # fmt: skip
+        settings = knobs.from_dict(manifest["settings"])
+        weights = load_file(folder / "weights.safetensors")
+        facts = load_file(folder / "facts.safetensors")
+        pbe = assemble(
+            settings,
+            entities=len(names.entities),
+            relations=len(names.relations),
+            words=len(names.words),
+            seen_heads=weights["seen_heads"],
+            seen_tails=weights["seen_tails"],
+        )
+        pbe.load_state_dict(weights, assign=True)
+        by_relation = np.full(len(names.relations), np.nan)
+        for relation, threshold in manifest["thresholds"]["by_relation"].items():
+            by_relation[names.relations.id(relation)] = threshold
+        return Learnt(
+            settings=settings,
+            names=names,
+            pbe=pbe.eval(),
+            train=facts["train"].long().numpy(),
+            valid=facts["valid"].long().numpy(),
+            thresholds=Thresholds(by_relation, manifest["thresholds"]["overall"]),
+            calibrator=Calibrator(**manifest["calibrator"]),
+            origin=manifest["origin"],
+            curve=tuple(manifest["curve"]),
+        )
+    except (OSError, SafetensorError, pl.exceptions.PolarsError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+        raise DoxaError(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", "train it again") from fault
+
+
+def check_vacant(folder: Path, force: bool, resume: bool) -> None:
+    """Refuse an output folder that is taken or cannot be written, before any work is done."""
+    if folder.exists() and not folder.is_dir():
+        raise DoxaError(f"{folder} is a file; expected a folder to write the model to")
+    if resume:
+        if not (folder / CHECKPOINT).exists():
+            raise DoxaError(f"{folder} holds no unfinished run to resume", "start one without --resume")
+    elif folder.exists() and any(folder.iterdir()) and not force:
+        state = "an unfinished run" if (folder / CHECKPOINT).exists() else "a model or other files"
+        advice = "pass --resume to go on with it or --force to start anew" if state.startswith("an") else "pass --force to replace it"
+        raise DoxaError(f"{folder} already holds {state}", advice)
+    nearest = folder
+    while not nearest.exists():
+        nearest = nearest.parent
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise DoxaError(f"cannot write to {folder}: no permission to write in {nearest}")
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise DoxaError(f"no model folder {folder}", "train one with `doxa train DATA --out MODEL`")
+    if not path.exists():
+        if (folder / CHECKPOINT).exists():
+            raise DoxaError(f"the training of {folder} is not finished", "go on with it: `doxa train … --resume`")
+        raise DoxaError(f"{folder} is not a model folder: it holds no {MANIFEST}")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        kind, version = manifest["format"], int(manifest["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DoxaError(f"{path} is not the manifest of a doxa model") from None
+    if kind != FORMAT:
+        raise DoxaError(f"{folder} is a {kind!r}; expected a {FORMAT!r}")
+    if version > VERSION:
+        raise DoxaError(f"{folder} has format version {version}, newer than this doxa reads ({VERSION})", "update doxa")
+    return dict(manifest)
+
+
+def _write(learnt: Learnt, folder: Path) -> None:
+    save_file({name: t.contiguous() for name, t in learnt.pbe.state_dict().items()}, folder / "weights.safetensors")
+    facts = {"train": learnt.train, "valid": learnt.valid}
+    small = torch.int32 if len(learnt.names.entities) < 2**31 else torch.int64
+    save_file(
+        {name: torch.from_numpy(np.ascontiguousarray(triples)).to(small) for name, triples in facts.items()},
+        folder / "facts.safetensors",
+    )
+    for plural in VOCABULARIES:
+        pl.DataFrame({"name": getattr(learnt.names, plural).names}).write_parquet(folder / f"{plural}.parquet")
+    by_relation = {
+        learnt.names.relations[relation]: float(threshold)
+        for relation, threshold in enumerate(learnt.thresholds.by_relation)
+        if not np.isnan(threshold)
+    }
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "settings": learnt.settings.as_dict(),
+        "origin": learnt.origin,
+        "thresholds": {"overall": learnt.thresholds.overall, "by_relation": by_relation},
+        "calibrator": {"slope": learnt.calibrator.slope, "offset": learnt.calibrator.offset},
+        "curve": list(learnt.curve),
+        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+
+
+def _move_in(unfinished: Path, folder: Path) -> None:
+    """Put the finished folder in its place; the old one, if any, goes only once the new one is there."""
+    if not folder.exists():
+        os.rename(unfinished, folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
+    os.rename(folder, old / "model")
+    os.rename(unfinished, folder)
+    shutil.rmtree(old, ignore_errors=True)
