@@ -6,7 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from doxa.api import Answer, Beliefs, DoxaError, Evaluation, Model, Settings, evaluate, fit, load, read, split, write
+    from doxa.api import (
+        Answer,
+        Beliefs,
+        DoxaError,
+        Evaluation,
+        Model,
+        Settings,
+        evaluate,
+        fit,
+        load,
+        read,
+        split,
+        write,
+    )
 
 __version__ = "0.1.0"
 __all__ = [

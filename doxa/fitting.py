@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from doxa import store
 from doxa.answering.verdicts import log_products, margins
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.credence import Calibrator, Thresholds
@@ -66,6 +67,37 @@ def fit(
         torch.set_num_threads(before)
 
 
+def fit_to_folder(
+    beliefs: Beliefs,
+    valid: Beliefs | None,
+    folder: Path,
+    *,
+    settings: Settings,
+    on_error: str = "raise",
+    report: Callable[[Progress], None] | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> Model:
+    """`fit` that keeps a checkpoint in the model folder, resumes from one, and saves the model at the end.
+
+    A run that fails leaves nothing behind; one that is interrupted leaves a usable model and its checkpoint.
+    """
+    store.check_vacant(folder, force, resume)
+    checkpoint = folder / store.CHECKPOINT
+    if not resume:
+        store.discard_run(folder)
+    try:
+        model = fit(
+            beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint, resume=resume
+        )
+    except DoxaError:
+        if not resume:
+            store.discard_run(folder)
+        raise
+    store.save(model, folder, force=True, keep_checkpoint=model.origin["interrupted"])
+    return model
+
+
 def _fit(
     train: Beliefs,
     valid: Beliefs | None,
@@ -104,7 +136,8 @@ def _fit(
             "epochs": memory.epoch,
             "seconds": round(memory.seconds, 3),
             "interrupted": trainer.interrupted,
-            "versions": {name: version(name) for name in ("torch", "numpy", "polars")} | {"python": platform.python_version()},
+            "versions": {name: version(name) for name in ("torch", "numpy", "polars")}
+            | {"python": platform.python_version()},
         },
         curve=tuple(asdict(point) for point in memory.curve),
     )

@@ -46,4 +46,6 @@ class Learnt:
         name = type(self).__name__
         sizes = f"{len(self.names.entities):,} entities, {len(self.names.relations):,} relations"
         words = f", {len(self.names.words):,} words" if self.pbe.mention is not None else ""
-        return f"{name}({self.settings.system} on {self.settings.score}, {sizes}{words}, {len(self.known):,} known facts)"
+        return (
+            f"{name}({self.settings.system} on {self.settings.score}, {sizes}{words}, {len(self.known):,} known facts)"
+        )

@@ -123,6 +123,21 @@ def describe() -> list[tuple[str, str, str, str]]:
     ]
 
 
+def as_markdown() -> str:
+    """The page docs/settings.md."""
+    lines = [
+        "# Settings",
+        "",
+        "Every knob of a training run: `doxa train … --set name=value`, or a keyword of `doxa.fit`.",
+        "This page is made by `make docs` from the one class that declares them.",
+        "",
+        "| setting | default | choices | meaning |",
+        "|---|---|---|---|",
+    ]
+    cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in describe()]
+    return "\n".join([*lines, *(f"| {row} |" for row in cells)]) + "\n"
+
+
 def _knob(name: str) -> Field[Any]:
     for knob in fields(Settings):
         if knob.name == name:
@@ -132,7 +147,7 @@ def _knob(name: str) -> Field[Any]:
 
 
 def _parse(knob: Field[Any], text: str) -> Any:
-    kind = type(knob.default)
+    kind: Any = type(knob.default)
     if kind is bool:
         words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() in words:

@@ -1,10 +1,10 @@
 """The model folder: self-contained, versioned, written whole or not at all.
 
-    model.json              settings, sizes, thresholds, calibrator, where it came from; bytes of the other files
-    weights.safetensors     the vectors
-    facts.safetensors       known facts of train and valid, as ids
-    entities.parquet …      names in the order of their ids (also relations, words)
-    checkpoint.safetensors  only while a run is unfinished
+model.json              settings, sizes, thresholds, calibrator, where it came from; bytes of the other files
+weights.safetensors     the vectors
+facts.safetensors       known facts of train and valid, as ids
+entities.parquet …      names in the order of their ids (also relations, words)
+checkpoint.safetensors  only while a run is unfinished
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ CHECKPOINT = "checkpoint.safetensors"
 VOCABULARIES = {"entities": "entity", "relations": "relation", "words": "word"}
 
 
-def save(learnt: Learnt, folder: Path, force: bool = False) -> None:
-    """Write the folder beside its place, then move it in. An existing model is replaced only with `force`."""
+def save(learnt: Learnt, folder: Path, force: bool = False, keep_checkpoint: bool = False) -> None:
+    """Write the folder beside its place, then move it in. An existing model is replaced only with `force`.
+
+    `keep_checkpoint` leaves an interrupted run's checkpoint in the folder, to be resumed.
+    """
     if (folder / MANIFEST).exists() and not force:
         raise DoxaError(f"{folder} already holds a model", "pass --force to replace it")
     try:
@@ -46,6 +49,8 @@ def save(learnt: Learnt, folder: Path, force: bool = False) -> None:
         try:
             _write(learnt, unfinished)
             unfinished.chmod(0o755)
+            if keep_checkpoint and (folder / CHECKPOINT).exists():
+                os.rename(folder / CHECKPOINT, unfinished / CHECKPOINT)
             _move_in(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -94,7 +99,15 @@ def load(folder: Path) -> Learnt:
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
         )
-    except (OSError, SafetensorError, pl.exceptions.PolarsError, KeyError, TypeError, ValueError, RuntimeError) as fault:
+    except (
+        OSError,
+        SafetensorError,
+        pl.exceptions.PolarsError,
+        KeyError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as fault:
         raise DoxaError(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", "train it again") from fault
 
 
@@ -106,14 +119,23 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
         if not (folder / CHECKPOINT).exists():
             raise DoxaError(f"{folder} holds no unfinished run to resume", "start one without --resume")
     elif folder.exists() and any(folder.iterdir()) and not force:
-        state = "an unfinished run" if (folder / CHECKPOINT).exists() else "a model or other files"
-        advice = "pass --resume to go on with it or --force to start anew" if state.startswith("an") else "pass --force to replace it"
-        raise DoxaError(f"{folder} already holds {state}", advice)
+        if (folder / CHECKPOINT).exists():
+            raise DoxaError(
+                f"{folder} already holds an unfinished run", "pass --resume to go on with it or --force to start anew"
+            )
+        raise DoxaError(f"{folder} already exists and is not empty", "pass --force to replace it")
     nearest = folder
     while not nearest.exists():
         nearest = nearest.parent
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
         raise DoxaError(f"cannot write to {folder}: no permission to write in {nearest}")
+
+
+def discard_run(folder: Path) -> None:
+    """Remove an unfinished run's checkpoint, and the folder if nothing else is in it."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _manifest(folder: Path) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -49,7 +50,9 @@ class EntityReport:
     by_category: dict[str, Metrics]
 
     def as_dict(self) -> dict[str, Any]:
-        parts = {name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")}
+        parts = {
+            name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")
+        }
         return parts | {"by_category": {kind: metrics.as_dict() for kind, metrics in self.by_category.items()}}
 
 
@@ -123,15 +126,19 @@ def evaluate(
     beliefs = beliefs.encoded(learnt.names)
     ranked = beliefs if rank_all else beliefs.true_ones()
     known = learnt.trained_facts if filter == "train" else learnt.known.union(ranked.triples)
-    labelled = _Labelled(learnt, beliefs, ranked, seed)
+
+    @cache
+    def labelled() -> Beliefs:
+        return labelled_beliefs(beliefs, learnt.known.union(ranked.triples), seed)
+
     run: dict[str, Callable[[], Any]] = {
         "entity": lambda: entity_report(
             learnt.pbe, ranked, known, learnt.trained_facts if candidates == "relation" else None
         ),
         "relation": lambda: relation_report(learnt.pbe, ranked, known),
-        "classification": lambda: _classification(learnt, labelled.beliefs),
+        "classification": lambda: _classification(learnt, labelled()),
         "confidence": lambda: _confidence(learnt, beliefs),
-        "calibration": lambda: _calibration(learnt, labelled.beliefs),
+        "calibration": lambda: _calibration(learnt, labelled()),
     }
     reasons = _impossible(learnt, beliefs, ranked)
     done: dict[str, Any] = {}
@@ -174,6 +181,7 @@ def entity_report(ranker: Ranker, beliefs: Beliefs, known: Facts, positions: Fac
 
 
 def relation_report(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "both") -> RelationReport:
+    """The relation of every belief among all; `use` is both, pair or mention."""
     ranks = relation_ranks(ranker, beliefs, known, use)
     return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
 
@@ -186,20 +194,6 @@ def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int) -> Beliefs:
     true = beliefs.take(source)
     both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
     return _stacked(true, false).take(both)
-
-
-class _Labelled:
-    """Labelled beliefs made once, when first asked for."""
-
-    def __init__(self, learnt: Learnt, beliefs: Beliefs, ranked: Beliefs, seed: int) -> None:
-        self._make = lambda: labelled_beliefs(beliefs, learnt.known.union(ranked.triples), seed)
-        self._made: Beliefs | None = None
-
-    @property
-    def beliefs(self) -> Beliefs:
-        if self._made is None:
-            self._made = self._make()
-        return self._made
 
 
 def _stacked(true: Beliefs, false: Beliefs) -> Beliefs:

@@ -108,7 +108,7 @@ class _Source:
         tabs = np.searchsorted(np.flatnonzero(buffer == ord("\t")), ends)
         fields = np.diff(tabs, prepend=0) + 1
         wanted = int(fields[np.argmin(blank)])
-        if not 3 <= wanted:
+        if wanted < 3:
             line = int(np.argmin(blank)) + 1
             raise DoxaError(f"{self.path}, line {line}: {wanted} field{'s'[: wanted != 1]}", EXPECTED)
         wrong = ~blank & (fields != wanted)
@@ -131,7 +131,8 @@ class _Source:
         good = np.array([_is_utf8(row) for row in rows])
         self.fault(lines[~good] + 1, "not UTF-8 text", "convert the file, e.g. `iconv -f latin1 -t utf-8`")
         self.data = b"\n".join([row for row, fine in zip(rows, good, strict=True) if fine])
-        return lines[good]
+        kept: NDArray[np.int64] = lines[good]
+        return kept
 
 
 def _content(path: Path) -> bytes:
@@ -216,16 +217,19 @@ def _typed(table: pl.DataFrame, source: _Source) -> pl.DataFrame:
 
     for name in ("head", "relation", "tail"):
         require(table[name].is_not_null(), f"the {name} is empty", EXPECTED)
-    for name, check, rule in (
-        ("confidence", lambda number: (number > 0) & (number <= 1), "a number above 0 and at most 1"),
-        ("label", lambda number: number.abs() == 1, "1 (true) or -1 (false)"),
-    ):
-        if name not in table.columns:
-            continue
-        raw, number = table[name], table[name].cast(pl.Float64, strict=False)
-        optional = raw.is_null() if name == "confidence" else pl.repeat(False, len(table), eager=True)
-        passed = optional | (check(number).fill_null(False) & number.is_not_nan().fill_null(False))
-        wrong = raw.filter(~passed)
-        require(passed, f"the {name} is {wrong[0]!r}; expected {rule}" if len(wrong) else "")
-        table = table.with_columns(number.cast(pl.Float64 if name == "confidence" else pl.Int8, strict=False))
+    if "confidence" in table.columns:
+        given, number = table["confidence"], table["confidence"].cast(pl.Float64, strict=False)
+        passed = given.is_null() | ((number > 0) & (number <= 1)).fill_null(False)
+        require(passed, f"the confidence is {_first(given, ~passed)}; expected a number above 0 and at most 1")
+        table = table.with_columns(number)
+    if "label" in table.columns:
+        given, number = table["label"], table["label"].cast(pl.Float64, strict=False)
+        passed = (number.abs() == 1).fill_null(False)
+        require(passed, f"the label is {_first(given, ~passed)}; expected 1 (true) or -1 (false)")
+        table = table.with_columns(number.cast(pl.Int8, strict=False))
     return table.filter(good)
+
+
+def _first(column: pl.Series, chosen: pl.Series) -> str:
+    found = column.filter(chosen)
+    return repr(found[0]) if len(found) else ""

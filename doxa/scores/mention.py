@@ -1,6 +1,6 @@
 """Mention: the words that stated a belief point to its relation.
 
-    F(r, m) = (Wᵀ φ(m)) · r + β                                                         (Eq. 11)
+F(r, m) = (Wᵀ φ(m)) · r + β                                                         (Eq. 11)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Translation: a relation is a step that carries the head to the tail.
 
-    D(h, r, t) = α − ‖h + r − t‖                                                        (Eq. 7)
+D(h, r, t) = α − ‖h + r − t‖                                                        (Eq. 7)
 """
 
 from __future__ import annotations

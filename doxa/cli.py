@@ -1,0 +1,309 @@
+"""The command line: a docstring, an example and one library call per command."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from doxa.errors import DoxaError, UsageError
+
+if TYPE_CHECKING:
+    from doxa.beliefs import Beliefs
+
+app = typer.Typer(
+    name="doxa",
+    help="Complete a knowledge base: learn from its beliefs, then ask, judge and evaluate with probabilities.",
+    epilog="Start with: doxa demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+data_app = typer.Typer(help="Look at files of beliefs.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
+OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
+
+
+@app.callback()
+def common(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False) -> None:
+    """Shared by all commands."""
+    from doxa import display
+
+    display.show_notices()
+
+
+@app.command()
+def train(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
+    out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
+    system: Annotated[str, typer.Option(help="The recipe.")] = "pbe",
+    score: Annotated[str, typer.Option(help="D(h, r, t), the plausibility of a triple.")] = "translation",
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
+    ] = [],  # noqa: B006
+    time_budget: Annotated[float, typer.Option(help="Seconds of training; the schedule stretches to them.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same weights (without a time budget).")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Learn a model from beliefs.
+
+    DATA is TAB-separated: head, relation, tail [, mention] [, confidence]; .gz and .zst too. A folder's valid file
+    (or --valid) serves early stopping, thresholds and calibration; its test file is never opened.
+    Without a validation set 5 % of the beliefs are held out. Ctrl-C ends early and keeps what was learnt.
+
+    Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
+    """
+    from doxa import display, files, store
+    from doxa.fitting import fit_to_folder
+    from doxa.settings import Settings, parse_assignments
+
+    values: dict[str, Any] = {"system": system, "score": score, "seed": seed, "time_budget": time_budget}
+    settings = Settings().changed(**(values | parse_assignments(set_)))
+    store.check_vacant(out, force, resume)
+    parts = files.dataset(data)
+    beliefs = _read(parts.train, on_error)
+    valid_path = valid or parts.valid
+    held = _read(valid_path, on_error) if valid_path else None
+    display.err.print(f"{parts.train}: {beliefs}")
+    display.err.print(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
+    with display.training_progress() as report:
+        model = fit_to_folder(
+            beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
+        )
+    quality = [point["quality"] for point in model.curve if point["quality"] is not None]
+    said = f", validation {max(quality):.3f} (filtered MRR of head, relation and tail)" if quality else ""
+    display.out.print(f"{out}: {model!r}")
+    display.out.print(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
+    if model.origin["interrupted"]:
+        display.err.print("Stopped early; the model is usable. To go on, repeat the command with --resume.")
+        raise typer.Exit(130)
+
+
+@app.command()
+def ask(
+    model: ModelFolder,
+    head: Annotated[str, typer.Argument(help="Head, or '?'.")],
+    relation: Annotated[str, typer.Argument(help="Relation, or '?'.")],
+    tail: Annotated[str, typer.Argument(help="Tail, or '?'.")],
+    mention: Annotated[
+        str | None, typer.Option(help="Words that state the relation, when it is the one missing.")
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many answers.", min=1)] = 10,
+    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out what is already known.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+) -> None:
+    """Ask for what is missing: exactly one of HEAD, RELATION and TAIL is '?'.
+
+    Example: `doxa ask model Lyon 'located in' '?'`
+    """
+    from doxa import display
+    from doxa.model import Model
+
+    missing = [place for place, part in enumerate((head, relation, tail)) if part == "?"]
+    if len(missing) != 1:
+        raise UsageError(
+            f"{len(missing) or 'none'} of HEAD, RELATION and TAIL {'is' if len(missing) < 2 else 'are'} '?'; "
+            "expected exactly one",
+            "for example: doxa ask MODEL Lyon 'located in' '?'",
+        )
+    if mention is not None and missing != [1]:
+        raise UsageError("--mention helps to find the relation; here the relation is given", "leave --mention out")
+    learnt = Model.load(model)
+    if missing == [2]:
+        answer = learnt.tails(head, relation, top, new_only)
+    elif missing == [0]:
+        answer = learnt.heads(relation, tail, top, new_only)
+    else:
+        answer = learnt.relations(head, tail, mention, top, new_only)
+    if json_:
+        print(json.dumps(answer.as_dict(), ensure_ascii=False))
+    else:
+        display.out.print(str(answer), markup=False, soft_wrap=True)
+
+
+@app.command()
+def judge(
+    model: ModelFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Beliefs to judge.")],
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output if left out.")] = None,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Judge every belief of a file: its credence, and true or false at its relation's threshold.
+
+    A belief that names something the model never saw is "unknown".
+
+    Example: `doxa judge model candidates.tsv --out judged.tsv`
+    """
+    import polars as pl
+
+    from doxa import answering, display, files
+    from doxa.beliefs import Beliefs
+    from doxa.model import Model
+
+    learnt = Model.load(model)
+    table = files.read(file, _on_error(on_error))
+    found = answering.judge(learnt, Beliefs.from_table(table, learnt.names))
+    verdict = pl.Series("verdict", found.verdict).cast(pl.String).set(pl.Series(found.unknown), "unknown")
+    credence = pl.Series("credence", found.credence).fill_nan(None).round(6)
+    table = table.drop("line").with_columns(credence, verdict)
+    if out is None:
+        sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
+    else:
+        files.write(table, out)
+    counts = ", ".join(f"{(verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
+    display.err.print(f"{file}: {counts}")
+
+
+@app.command()
+def evaluate(
+    model: ModelFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs.")],
+    tasks: Annotated[
+        str, typer.Option(help="Comma-separated.")
+    ] = "entity,relation,classification,confidence,calibration",
+    filter_: Annotated[
+        str, typer.Option("--filter", help="Drop known facts of train, valid and test (all), or train.")
+    ] = "all",
+    candidates: Annotated[
+        str, typer.Option(help="Rank among all entities, or those seen there with the relation.")
+    ] = "all",
+    rank_all: Annotated[
+        bool, typer.Option("--rank-all", help="Of a labelled file, rank the false beliefs too.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.")] = 0,
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
+
+    Ranks are raw and filtered; ties count at their expected rank. A file without labels is classified against
+    falsehoods made from it: head or tail replaced by an entity seen in that position of that relation.
+
+    Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
+    """
+    from doxa import display
+    from doxa.evaluation.report import evaluate as run
+    from doxa.model import Model
+
+    wanted = [task.strip() for task in tasks.split(",") if task.strip()]
+    filter_rule = _one_of("--filter", filter_, ("all", "train"))
+    candidate_rule = _one_of("--candidates", candidates, ("all", "relation"))
+    if json_ is not None and not json_.parent.is_dir():
+        raise DoxaError(f"cannot write {json_}: no folder {json_.parent}")
+    learnt = Model.load(model)
+    beliefs = _read(file, on_error)
+    with display.busy("evaluating") as say:
+        found = run(
+            learnt,
+            beliefs,
+            wanted,
+            filter=filter_rule,
+            candidates=candidate_rule,
+            rank_all=rank_all,
+            seed=seed,
+            report=lambda task: say(f"evaluating: {task}"),
+        )
+    display.show_evaluation(found)
+    if json_ is not None:
+        json_.write_text(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+@app.command()
+def settings(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/settings.md.")] = False,
+) -> None:
+    """List every setting of `train`, with its default and meaning."""
+    from doxa import display
+    from doxa import settings as knobs
+
+    if markdown:
+        print(knobs.as_markdown(), end="")
+    else:
+        rows: list[tuple[Any, ...]] = list(knobs.describe())
+        display.out.print(display.plain_table(("setting", "default", "choices", "meaning"), rows))
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the pictures.")] = Path("demo"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
+) -> None:
+    """Learn the embedded atlas of the world, ask it questions, and draw how far it can be trusted."""
+    from doxa.demo import run
+
+    run(out, force)
+
+
+@data_app.command("inspect")
+def inspect_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file of beliefs or a dataset folder.")],
+    top: Annotated[int, typer.Option(help="Relations to list.", min=0)] = 15,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON, with every relation.")] = False,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Count beliefs, duplicates, leaks between train and test, unseen names, and profile the relations.
+
+    Example: `doxa data inspect ../shared/data/wn11`
+    """
+    from doxa import display
+    from doxa.inspection import inspect
+
+    found = inspect(file, _on_error(on_error))
+    if json_:
+        print(json.dumps(found.as_dict(), ensure_ascii=False))
+        return
+    names = list(dict.fromkeys(name for part in found.parts.values() for name in part))
+    rows: list[tuple[Any, ...]] = [
+        (name.replace("_", " "), *(f"{part[name]:,}" if name in part else "" for part in found.parts.values()))
+        for name in names
+    ]
+    display.out.print(display.plain_table(("", *found.parts), rows), "")
+    profile: list[tuple[Any, ...]] = [tuple(relation.values()) for relation in found.relations[:top]]
+    if profile:
+        headings = ("relation", "kind", "facts", "tails per head", "heads per tail")
+        display.out.print(
+            display.plain_table(headings, profile, f"Relations, {len(profile)} of {len(found.relations)}")
+        )
+
+
+def _read(path: Path, on_error: str) -> Beliefs:
+    from doxa.beliefs import Beliefs
+    from doxa.files import read
+
+    return Beliefs.from_table(read(path, _on_error(on_error)))
+
+
+def _on_error(value: str) -> Any:
+    return _one_of("--on-error", value, ("raise", "skip"))
+
+
+def _one_of(option: str, value: str, choices: tuple[str, ...]) -> Any:
+    if value not in choices:
+        raise UsageError(f"{option} {value!r}; expected {' or '.join(choices)}")
+    return value
+
+
+def main() -> None:
+    """Run the command line; a fault is one line and an exit code, with a traceback only under --debug."""
+    if "--debug" in sys.argv:
+        app()
+        return
+    try:
+        app()
+    except DoxaError as fault:
+        print(f"Error: {fault}", file=sys.stderr)
+        sys.exit(fault.exit_code)
+    except BrokenPipeError:
+        sys.exit(1)
+    except Exception as fault:
+        print(f"Error: unexpected {type(fault).__name__}: {fault}\n  this is a fault in doxa; "
+              "`doxa --debug …` shows where", file=sys.stderr)  # fmt: skip
+        sys.exit(1)

@@ -1,0 +1,145 @@
+"""The demo: learn the atlas, measure, ask, audit, draw."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+
+from doxa import atlas, files, plots, store
+from doxa.answering import Answer
+from doxa.beliefs import Beliefs
+from doxa.credence import Thresholds
+from doxa.display import busy, err, out, plain_table, ranking_table, training_progress
+from doxa.evaluation.popularity import Popularity
+from doxa.evaluation.report import (
+    Evaluation,
+    classification_report,
+    entity_report,
+    evaluate,
+    labelled_beliefs,
+    relation_report,
+)
+from doxa.fitting import fit_to_folder
+from doxa.model import Model
+from doxa.settings import Settings
+
+SETTINGS = Settings(dimension=100, epochs=30, patience=0)
+SUSPECTS = 12
+
+QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
+    ("Lyon", "located in", "?", None),
+    ("Portugal", "uses currency", "?", None),
+    ("Austria", "official language", "?", None),
+    ("?", "capital of", "Poland", None),
+    ("?", "located in", "Spain", None),
+    ("Warsaw", "?", "Poland", "is the main city of"),
+    ("Peru", "?", "South America", "lies in"),
+)
+"""Facts the demo has not seen: each belongs to the test part, the last two with the words that stated them."""
+
+
+def run(folder: Path, force: bool = False) -> None:
+    """Run the demo, leaving the data, the model and the pictures in `folder`."""
+    store.check_vacant(folder, force, resume=False)
+    if folder.exists():
+        shutil.rmtree(folder)
+    world = atlas.load()
+    for name in ("train", "valid", "test"):
+        files.write(getattr(world, name), folder / "data" / f"{name}.tsv")
+    train = Beliefs.from_table(world.train)
+    valid, test = (Beliefs.from_table(table, train.names) for table in (world.valid, world.test))
+    began = time.monotonic()
+    out.rule("[bold]doxa · a belief in, a probability out", align="left", style="dim")
+    out.print(f"The atlas of the world: {train}")
+    out.print("It learns from sentences of a simulated reader that is wrong about one time in twenty.\n")
+    with training_progress() as report:
+        model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
+    with busy("measuring on the withheld test beliefs"):
+        found = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
+    _results(model, found, train, valid, test)
+    _questions(model)
+    _suspects(model, train, world.planted)
+    plots.learning_curve(model.curve, folder / "learning_curve.png")
+    if found.calibration:
+        plots.reliability_diagram(found.calibration, folder / "reliability.png")
+    out.print(f"\nLearnt and answered in {time.monotonic() - began:.0f} s. Pictures:")
+    out.print(f"  {folder / 'learning_curve.png'}   loss and quality by epoch")
+    out.print(f"  {folder / 'reliability.png'}      do beliefs come true as often as doxa says?")
+    _next_steps(folder)
+
+
+def _results(model: Model, found: Evaluation, train: Beliefs, valid: Beliefs, test: Beliefs) -> None:
+    popularity = Popularity(model.trained_facts)
+    known = model.known.union(test.triples)
+    assert found.entity
+    assert found.relation
+    assert found.classification
+    entity = {"popularity": entity_report(popularity, test, known).filtered, "doxa": found.entity.filtered}
+    relation = {
+        "popularity": relation_report(popularity, test, known).filtered,
+        "doxa, entities alone": relation_report(model.pbe, test, known, "pair").filtered,
+        "doxa, words alone": relation_report(model.pbe, test, known, "mention").filtered,
+        "doxa, entities and words": found.relation.filtered,
+    }
+    judged, tested = labelled_beliefs(valid, model.known, 0), labelled_beliefs(test, model.known, 0)
+    assert judged.label is not None
+    thresholds = Thresholds.fit(popularity.plausibility(judged), judged.relation, judged.label, popularity.relations)
+    verdict = popularity.plausibility(tested) >= thresholds.of(tested.relation)
+    accuracy = [
+        ("popularity", f"{classification_report(verdict, tested).accuracy:.1%}"),
+        ("doxa", f"{found.classification.accuracy:.1%}"),
+    ]
+    out.print(ranking_table(entity, f"\nWhich entity is missing? ({len(test):,} unseen beliefs, both sides, filtered)"))
+    out.print(ranking_table(relation, "\nWhich relation holds?"))
+    out.print(plain_table(("", "right"), list(accuracy), "\nIs this belief true? (against as many made-up falsehoods)"))
+
+
+def _questions(model: Model) -> None:
+    out.print("\n[bold]Questions[/] (the true answer was never shown to it)")
+    for head, relation, tail, mention in QUESTIONS:
+        if tail == "?":
+            answer = model.tails(head, relation, top=3)
+        elif head == "?":
+            answer = model.heads(relation, tail, top=3, new_only=True)
+        else:
+            answer = model.relations(head, tail, mention, top=3)
+        out.print(_one_line(answer), markup=False, soft_wrap=True)
+
+
+def _one_line(answer: Answer) -> str:
+    head, relation, tail, mention = answer.question
+    said = f' "{mention}"' if mention else ""
+    return f"  {head} · {relation}{said} · {tail}\n      " + "   ".join(
+        f"{candidate.name} {candidate.probability:.0%}" for candidate in answer
+    )
+
+
+def _suspects(model: Model, train: Beliefs, planted: np.ndarray) -> None:
+    credence = model.credence(train)
+    order = np.argsort(credence, kind="stable")
+    rows = []
+    for row in order[:SUSPECTS]:
+        belief = train.take(np.array([row])).to_table().row(0, named=True)
+        said = f"{belief['head']} · {belief['relation']} · {belief['tail']}"
+        rows.append((f"{credence[row]:.4f}", said, "planted falsehood" if planted[row] else "true"))
+    out.print(plain_table(("credence", "belief", "in truth"), rows, "\nThe beliefs it finds least plausible"))
+    count = int(planted.sum())
+    hit, chance = planted[order[:count]].mean(), planted.mean()
+    out.print(f"Of the {count:,} least credible beliefs {hit:.0%} are planted falsehoods ({chance:.0%} by chance).")
+
+
+def _next_steps(folder: Path) -> None:
+    model = folder / "model"
+    out.print("\n[bold]Type next[/]")
+    for command in (
+        f"doxa ask {model} Munich 'in time zone' '?'",
+        f"doxa ask {model} Austria '?' German --mention 'has for a long time had'",
+        f"doxa judge {model} {folder / 'data' / 'test.tsv'} | head",
+        f"doxa evaluate {model} {folder / 'data' / 'test.tsv'}",
+        "doxa train YOUR_BELIEFS.tsv --out my-model",
+    ):
+        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
+    err.print("")

@@ -1,0 +1,122 @@
+"""What the command line shows: tables, progress, notices. The only part that draws for the terminal."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from doxa.evaluation.ranks import Metrics
+    from doxa.evaluation.report import Evaluation
+    from doxa.learning.trainer import Progress as TrainingProgress
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def show_notices() -> None:
+    """Print the library's warnings as plain lines on standard error."""
+    handler = RichHandler(console=err, show_time=False, show_path=False, show_level=False, markup=False)
+    handler.setFormatter(logging.Formatter("Note: %(message)s"))
+    logger = logging.getLogger("doxa")
+    logger.handlers = [handler]
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+
+
+@contextmanager
+def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
+    """A bar with epoch, loss, validation quality, throughput and time left."""
+    columns = (
+        TextColumn("learning"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.percentage:3.0f}%"),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err) as bar:
+        task = bar.add_task("learning", total=1.0, state="")
+        printed = 0
+
+        def report(now: TrainingProgress) -> None:
+            nonlocal printed
+            quality = "" if now.quality is None else f" · valid {now.quality:.3f}"
+            state = f"epoch {now.epoch + 1} · loss {now.loss:.3f}{quality} · {now.beliefs_per_second:,.0f} beliefs/s"
+            bar.update(task, completed=now.fraction, state=state)
+            step = int(now.fraction * 10)
+            if not err.is_terminal and step > printed:
+                printed = step
+                err.print(f"  {now.fraction:4.0%}  {state} · {now.seconds:.0f} s")
+
+        yield report
+
+
+@contextmanager
+def busy(what: str) -> Iterator[Callable[[str], None]]:
+    """A spinner whose text can change."""
+    with Progress(
+        SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err, transient=True
+    ) as bar:
+        task = bar.add_task(what)
+        yield lambda text: bar.update(task, description=text)
+
+
+def ranking_table(rows: dict[str, Metrics], title: str) -> Table:
+    """One line of ranking metrics per name."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2), title_style="bold")
+    table.add_column("")
+    for heading in ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10"):
+        table.add_column(heading, justify="right")
+    for name, metrics in rows.items():
+        table.add_row(
+            name, f"{metrics.mr:,.1f}", f"{metrics.mrr:.3f}", *(f"{share:.1%}" for share in metrics.hits.values())
+        )
+    return table
+
+
+def plain_table(headings: tuple[str, ...], rows: list[tuple[Any, ...]], title: str | None = None) -> Table:
+    """A table of text on the left and numbers on the right."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2), title_style="bold")
+    for place, heading in enumerate(headings):
+        numeric = bool(rows) and isinstance(rows[0][place], int | float)
+        table.add_column(heading, justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+    return table
+
+
+def show_evaluation(found: Evaluation) -> None:
+    """The report as text."""
+    if found.entity:
+        parts = {"raw": found.entity.raw, "filtered": found.entity.filtered}
+        parts |= {"  heads": found.entity.filtered_heads, "  tails": found.entity.filtered_tails}
+        parts |= {f"  {kind}": metrics for kind, metrics in found.entity.by_category.items()}
+        out.print(ranking_table(parts, "Entity inference"), "")
+    if found.relation:
+        out.print(
+            ranking_table({"raw": found.relation.raw, "filtered": found.relation.filtered}, "Relation prediction"), ""
+        )
+    if found.classification:
+        out.print(f"[bold]Triplet classification[/]   accuracy {found.classification.accuracy:.1%}")
+    if found.confidence:
+        out.print(f"[bold]Confidence[/]   MSE {found.confidence.mse:.4f}   MAE {found.confidence.mae:.4f}")
+    if found.calibration:
+        c = found.calibration
+        out.print(f"[bold]Calibration[/]   ECE {c.ece:.4f}   Brier {c.brier:.4f}   log loss {c.nll:.4f}")
+    for task, reason in found.skipped.items():
+        out.print(f"[dim]{task}: not run, {reason}[/]")
+    p = found.protocol
+    unseen = f", {p['unseen']:,} of them with names the model never saw (ranked as a guess)" if p["unseen"] else ""
+    out.print(
+        f"[dim]{p['queries']:,} beliefs{unseen}; filter {p['filter']}, ties {p['ties']}, candidates {p['candidates']}, "
+        f"falsehoods: {p['negatives']}; {sum(found.seconds.values()):.1f} s, peak memory {found.peak_rss_mb:,.0f} MB[/]"
+    )

@@ -1,0 +1,64 @@
+"""Pictures: the learning curve and the reliability diagram, as PNG."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+from doxa.evaluation.calibration import Reliability
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+INK, ACCENT, PALE = "#1f2d3d", "#c8553d", "#8fa3b5"
+STYLE: dict[Any, Any] = {
+    "figure.dpi": 130,
+    "font.size": 10,
+    "axes.edgecolor": PALE,
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlelocation": "left",
+    "axes.titleweight": "bold",
+}
+
+
+def learning_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Loss and validation quality by epoch."""
+    epochs = [point["epoch"] for point in curve]
+    with plt.rc_context(STYLE):
+        figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
+        left.plot(epochs, [point["loss"] for point in curve], color=INK, linewidth=2)
+        left.set(title="Training loss", xlabel="epoch", ylabel="mean −log credence")
+        measured = [(point["epoch"], point["quality"]) for point in curve if point["quality"] is not None]
+        if measured:
+            right.plot(*zip(*measured, strict=True), color=ACCENT, linewidth=2)
+        right.set(title="Validation", xlabel="epoch", ylabel="filtered MRR of head, relation, tail", ylim=(0, 1))
+        figure.savefig(path)
+        plt.close(figure)
+
+
+def reliability_diagram(reliability: Reliability, path: Path) -> None:
+    """Credence said against share that came true; on the diagonal the two agree."""
+    with plt.rc_context(STYLE):
+        figure, (top, bottom) = plt.subplots(
+            2, 1, figsize=(4.8, 5.4), layout="constrained", sharex=True, height_ratios=[4, 1]
+        )
+        top.plot([0, 1], [0, 1], color=PALE, linestyle="--", linewidth=1, label="perfectly calibrated")
+        top.plot(reliability.credence, reliability.truth, color=ACCENT, marker="o", markersize=5, label="doxa")
+        top.set(title="Do beliefs come true as often as doxa says?", ylabel="share that is true", ylim=(-0.02, 1.02))
+        top.legend(frameon=False, loc="upper left")
+        numbers = f"ECE {reliability.ece:.3f}\nBrier {reliability.brier:.3f}\nlog loss {reliability.nll:.3f}"
+        top.text(0.98, 0.04, numbers, transform=top.transAxes, ha="right", va="bottom")
+        edges = np.linspace(0, 1, 21)
+        bottom.hist(reliability.credence, bins=edges.tolist(), weights=reliability.count, color=INK)
+        bottom.set(xlabel="credence", ylabel="beliefs", xlim=(-0.02, 1.02))
+        figure.savefig(path)
+        plt.close(figure)

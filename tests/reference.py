@@ -1,0 +1,167 @@
+"""The paper in slow, obvious numpy: one function per equation, no tricks. The fast code is held to these."""
+
+import math
+import re
+
+import numpy as np
+
+
+def norm(x, p):
+    return sum(abs(v) ** p for v in x) ** (1 / p)
+
+
+def score(world, h, r, t):
+    """Eq. 7: D(h, r, t) = α − ‖h + r − t‖, times the scale."""
+    step = world.entity[h] + world.relation[r] - world.entity[t]
+    return world.scale * (world.alpha - norm(step, world.p))
+
+
+def said(world, r, words):
+    """Eq. 11: F(r, m) = Wᵀφ(m) · r + β, φ(m) the set of words."""
+    total = sum((world.word[w] for w in set(words)), np.zeros(world.relation.shape[1]))
+    return float(total @ world.relation[r]) + world.beta
+
+
+def softmax_share(value, values):
+    """exp(value) / Σ exp(values)"""
+    top = max(values)
+    return math.exp(value - top) / sum(math.exp(v - top) for v in values)
+
+
+def pr_tail(world, h, r, t):
+    """Eq. 8"""
+    return softmax_share(score(world, h, r, t), [score(world, h, r, x) for x in world.seen_tails])
+
+
+def pr_head(world, h, r, t):
+    """Eq. 9"""
+    return softmax_share(score(world, h, r, t), [score(world, x, r, t) for x in world.seen_heads])
+
+
+def pr_relation(world, h, r, t):
+    """Eq. 10"""
+    return softmax_share(score(world, h, r, t), [score(world, h, x, t) for x in world.relations])
+
+
+def pr_relation_said(world, r, words):
+    """Eq. 12"""
+    return softmax_share(said(world, r, words), [said(world, x, words) for x in world.relations])
+
+
+def pr_relation_with_mention(world, h, r, t, words):
+    """Eq. 6, renormalised over R; without words Pr(r|h,t) alone."""
+    if not words:
+        return pr_relation(world, h, r, t)
+    product = [pr_relation(world, h, x, t) * pr_relation_said(world, x, words) for x in world.relations]
+    return product[r] / sum(product)
+
+
+def credence(world, h, r, t, words):
+    """Eq. 1"""
+    terms = pr_head(world, h, r, t) * pr_relation_with_mention(world, h, r, t, words) * pr_tail(world, h, r, t)
+    return terms ** (1 / 3)
+
+
+def logistic(x, floor):
+    """Eqs 17, 18: σ(x) + floor, at most 1."""
+    return min(1 / (1 + math.exp(-x)) + floor, 1)
+
+
+def negative_log(true_value, other_values, k, floor):
+    """Eqs 13–16: log Pr(1|truth) + k · E log Pr(0|other), Pr(0|·) = 1 − σ(·) (+ floor)."""
+    expectation = sum(math.log(logistic(-v, floor)) for v in other_values) / max(len(other_values), 1)
+    return math.log(logistic(true_value, floor)) + k * expectation
+
+
+def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6):
+    """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against given candidates.
+
+    A candidate that is the truth is left out; softmaxes take the truth back in.
+    """
+    h, r, t, words = belief
+    heads, relations, tails = candidates
+    true = score(world, h, r, t)
+    groups = {
+        "head": (true, [score(world, x, r, t) for x in heads if x != h], epsilon),
+        "relation": (true, [score(world, h, x, t) for x in relations if x != r], epsilon),
+        "tail": (true, [score(world, h, r, x) for x in tails if x != t], epsilon),
+        "said": (said(world, r, words), [said(world, x, words) for x in relations if x != r], eta),
+    }
+    found = {}
+    for name, (value, others, floor) in groups.items():
+        if name == "said" and not words:
+            found[name] = 0.0
+        elif estimator == "negative":
+            found[name] = negative_log(value, others, k, floor)
+        else:
+            found[name] = math.log(softmax_share(value, [value, *others]))
+    return found
+
+
+def log_credence(terms, weights):
+    """Eqs 1, 6 in logarithms: a third of the weighted sum of the four terms."""
+    return sum(weights[name] * value for name, value in terms.items()) / 3
+
+
+def likelihood_loss(terms, weights, confidence, use_confidence):
+    """Eq. 4 for one belief: −log credence, times its confidence where asked."""
+    weight = confidence if use_confidence and not math.isnan(confidence) else 1.0
+    return -weight * log_credence(terms, weights)
+
+
+def confidence_loss(terms, weights, confidence):
+    """Eq. 5 for one belief; nothing without a confidence."""
+    if math.isnan(confidence):
+        return 0.0
+    return 0.5 * (log_credence(terms, weights) - math.log(confidence)) ** 2
+
+
+def words_of(text):
+    """φ(m): the set of lower-cased words."""
+    return set(re.findall(r"[^\W_]+", text.lower()))
+
+
+def rank(scores, truth, drop=()):
+    """Section 5.2: mean of the best and the worst place of the truth, after dropping other known answers."""
+    kept = [s for i, s in enumerate(scores) if i == truth or i not in drop]
+    best = 1 + sum(s > scores[truth] for s in kept)
+    worst = sum(s >= scores[truth] for s in kept)
+    return (best + worst) / 2
+
+
+def best_accuracy(scores, labels):
+    """Section 5.4: the highest accuracy any threshold reaches, positive at or above it, by trying all."""
+    tries = [-math.inf, *scores, math.inf]
+    return max(np.mean([(s >= x) == (label == 1) for s, label in zip(scores, labels, strict=True)]) for x in tries)
+
+
+def mapping_kind(triples, relation):
+    """1-1, 1-N, N-1, N-N by the averages of heads per tail and tails per head."""
+    pairs = {(h, t) for h, r, t in triples if r == relation}
+    heads, tails = {h for h, _ in pairs}, {t for _, t in pairs}
+    heads_per_tail, tails_per_head = len(pairs) / len(tails), len(pairs) / len(heads)
+    return f"{'N' if heads_per_tail >= 1.5 else '1'}-{'N' if tails_per_head >= 1.5 else '1'}"
+
+
+def adagrad(start, gradients, rate, epsilon=1e-10):
+    """x ← x − rate · g / (√Σg² + ε), coordinate by coordinate."""
+    x, total = np.array(start, float), np.zeros_like(start, float)
+    for gradient in gradients:
+        total += gradient**2
+        x -= rate * gradient / (np.sqrt(total) + epsilon)
+    return x
+
+
+def ece(credence, true, bins):
+    """Mean gap between credence and truth over bins of equal mass."""
+    order = sorted(range(len(credence)), key=lambda i: credence[i])
+    size, extra = divmod(len(order), bins)
+    total, start = 0.0, 0
+    for number in range(bins):
+        end = start + size + (number < extra)
+        rows = order[start:end]
+        if rows:
+            gap = abs(sum(credence[i] for i in rows) - sum(bool(true[i]) for i in rows))
+            total += gap
+        start = end
+    return total / len(order)

@@ -1,0 +1,132 @@
+"""The promises every score keeps, none exempt."""
+
+import numpy as np
+import pytest
+import torch
+
+from doxa.fitting import fit
+from doxa.learning.negatives import draw_candidates
+from doxa.learning.objectives import objective
+from doxa.learning.optimiser import RowAdagrad
+from doxa.model import Model
+from doxa.pbe import Batch
+from doxa.scores import SCORES
+from doxa.settings import Settings
+from doxa.systems import build
+from tests.worlds import beliefs
+
+ENTITIES, RELATIONS = 8, 4
+VARIANTS = [("translation", {"norm": 1}), ("translation", {"norm": 2})]
+TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-3}
+
+
+def test_every_score_is_held_to_the_promises():
+    assert {name for name, _ in VARIANTS} == set(SCORES)
+
+
+@pytest.fixture(params=VARIANTS, ids=lambda variant: f"{variant[0]}-{variant[1]}")
+def variant(request):
+    return request.param
+
+
+def make(variant, dtype=torch.float64, seed=0):
+    name, options = variant
+    settings = Settings(score=name, dimension=6, seed=seed, **options)
+    return SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator().manual_seed(seed)).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_one_by_one_equals_all_candidates(variant, dtype):
+    score = make(variant, dtype)
+    h, r, t = torch.tensor([0, 3, 3]), torch.tensor([1, 0, 3]), torch.tensor([2, 3, 0])
+    some = torch.tensor([5, 0, 3])
+    for entities in (None, some):
+        ids = torch.arange(ENTITIES) if entities is None else entities
+        each = torch.stack([score(h, r, x.expand(3)) for x in ids], dim=1)
+        assert torch.allclose(score.tails(h, r, entities), each, atol=TOLERANCE[dtype])
+        each = torch.stack([score(x.expand(3), r, t) for x in ids], dim=1)
+        assert torch.allclose(score.heads(r, t, entities), each, atol=TOLERANCE[dtype])
+    for relations in (None, torch.tensor([2, 0])):
+        ids = torch.arange(RELATIONS) if relations is None else relations
+        each = torch.stack([score(h, x.expand(3), t) for x in ids], dim=1)
+        assert torch.allclose(score.relations(h, t, relations), each, atol=TOLERANCE[dtype])
+
+
+def test_gradients_equal_finite_differences(variant):
+    """Also where head and tail are the same entity, and where it is a candidate too."""
+    score = make(variant)
+    h, r, t = torch.tensor([0, 4, 2]), torch.tensor([1, 3, 0]), torch.tensor([0, 1, 2])
+    candidates = torch.tensor([2, 5, 0])
+    mix = torch.randn(3, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def value():
+        parts = [score(h, r, t)[:, None], score.tails(h, r, candidates), score.heads(r, t, candidates)]
+        return (torch.cat([*parts, score.relations(h, t, torch.tensor([1, 0, 2]))], dim=1) * mix).sum()
+
+    value().backward()
+    for name, parameter in score.named_parameters():
+        gradient = parameter.grad.to_dense() if parameter.grad is not None else torch.zeros_like(parameter)
+        for place in np.ndindex(*parameter.shape):
+            with torch.no_grad():
+                before, step = parameter[place].item(), 1e-6
+                parameter[place] = before + step
+                above = value().item()
+                parameter[place] = before - step
+                below = value().item()
+                parameter[place] = before
+            assert gradient[place].item() == pytest.approx((above - below) / (2 * step), abs=1e-5), (name, place)
+
+
+def world():
+    rows = [(f"e{i}", f"r{i % 3}", f"e{(i * i + 1) % 9}") for i in range(9)]
+    return beliefs([*rows, ("e1", "r0", "e1")])
+
+
+def test_only_touched_rows_move(variant):
+    name, options = variant
+    settings = Settings(score=name, dimension=6, candidates=2, **options)
+    some = world()
+    pbe = build(some, settings)
+    before = {key: value.clone() for key, value in pbe.state_dict().items()}
+    batch = Batch.of(some, np.array([0]))
+    candidates = draw_candidates(pbe, 2, np.random.default_rng(0))
+    objective(pbe, batch, candidates, settings).sum().backward()
+    RowAdagrad(pbe).step(0.1)
+    touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
+    moved = (pbe.score.entity.weight != before["score.entity.weight"]).any(1)
+    assert set(torch.nonzero(moved).flatten().tolist()) <= touched
+    assert moved[int(batch.head)]
+    relations = {int(batch.relation), *candidates.relations.tolist()}
+    moved = (pbe.score.relation.weight != before["score.relation.weight"]).any(1)
+    assert set(torch.nonzero(moved).flatten().tolist()) <= relations
+
+
+def quick(variant, some, **more):
+    name, options = variant
+    return fit(
+        some, score=name, dimension=6, epochs=3, batch=4, candidates=4, holdout=0.0, threads=1, **options, **more
+    )
+
+
+def test_save_then_load_answers_the_same(variant, tmp_path):
+    model = quick(variant, world())
+    model.save(tmp_path / "m")
+    loaded = Model.load(tmp_path / "m")
+    assert loaded.tails("e1", "r0", top=99) == model.tails("e1", "r0", top=99)
+    assert loaded.heads("r1", "e5", top=99) == model.heads("r1", "e5", top=99)
+    assert loaded.relations("e1", "e2", top=99) == model.relations("e1", "e2", top=99)
+    assert np.array_equal(loaded.credence(world()), model.credence(world()))
+
+
+def test_relabelling_changes_nothing_but_names(variant):
+    model = quick(variant, world())
+    table = world().to_table()
+    renamed = table.select(
+        ("X" + table["head"]).alias("head"),
+        ("Y" + table["relation"]).alias("relation"),
+        ("X" + table["tail"]).alias("tail"),
+    )
+    other = quick(variant, type(world()).from_table(renamed))
+    ours, theirs = model.tails("e1", "r0", top=99), other.tails("Xe1", "Yr0", top=99)
+    assert ["X" + answer.name for answer in ours] == [answer.name for answer in theirs]
+    assert [answer.probability for answer in ours] == [answer.probability for answer in theirs]

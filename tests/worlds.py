@@ -1,0 +1,83 @@
+"""Small worlds for tests: random ones to compare with the reference, and a board whose answers are forced."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import torch
+
+from doxa.beliefs import Beliefs
+from doxa.pbe import PBE
+from doxa.settings import Settings
+from doxa.systems import assemble
+
+
+@dataclass
+class World:
+    """The weights of a model as plain numpy, for the reference."""
+
+    entity: np.ndarray
+    relation: np.ndarray
+    word: np.ndarray
+    alpha: float
+    beta: float
+    scale: float
+    p: int
+    seen_heads: list
+    seen_tails: list
+
+    @property
+    def relations(self):
+        return range(len(self.relation))
+
+
+def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
+    """A PBE with random weights of every kind, and its world."""
+    torch.manual_seed(seed)
+    settings = Settings(**({"dimension": 3, "scale": 1.5} | settings))
+    seen_heads, seen_tails = torch.arange(0, entities - 1), torch.arange(1, entities)
+    pbe = assemble(
+        settings, entities=entities, relations=relations, words=words, seen_heads=seen_heads, seen_tails=seen_tails
+    ).to(dtype)
+    with torch.no_grad():
+        for parameter in pbe.parameters():
+            parameter.copy_(torch.randn(parameter.shape, dtype=dtype))
+    return pbe, world_of(pbe, settings)
+
+
+def world_of(pbe: PBE, settings: Settings) -> World:
+    def array(parameter):
+        return parameter.detach().double().numpy()
+
+    return World(
+        entity=array(pbe.score.entity.weight),
+        relation=array(pbe.score.relation.weight),
+        word=array(pbe.mention.word.weight) if pbe.mention is not None else np.zeros((0, settings.dimension)),
+        alpha=pbe.score.alpha.item(),
+        beta=pbe.mention.beta.item() if pbe.mention is not None else 0.0,
+        scale=settings.scale,
+        p=settings.norm,
+        seen_heads=pbe.seen_heads.tolist(),
+        seen_tails=pbe.seen_tails.tolist(),
+    )
+
+
+def beliefs(rows, columns=("head", "relation", "tail")) -> Beliefs:
+    return Beliefs.from_table(pl.DataFrame(rows, schema=list(columns), orient="row"))
+
+
+def board(size=6, words=True):
+    """Squares of a board; 'right' and 'up' lead to the next. Returns all steps as a table.
+
+    Which step leads where is forced by the others: a square's right neighbour is the up neighbour of ... and so on.
+    """
+    phrases = {"right": ["one step to the right", "its right side touches"], "up": ["one step up", "right above it is"]}
+    rows = []
+    for x in range(size):
+        for y in range(size):
+            for relation, (dx, dy) in {"right": (1, 0), "up": (0, 1)}.items():
+                if x + dx < size and y + dy < size:
+                    mention = phrases[relation][(x + y) % 2]
+                    rows.append((f"{x},{y}", relation, f"{x + dx},{y + dy}", mention))
+    table = pl.DataFrame(rows, schema=["head", "relation", "tail", "mention"], orient="row")
+    return table if words else table.drop("mention")
