@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from doxa.beliefs import Beliefs, Ids
 from doxa.scores import Mention, Score
+from doxa.scores.score import rows
 
 BLOCK_BYTES = 128 * 2**20
 """Largest table of scores held at once when answering."""
@@ -82,10 +83,10 @@ class PBE(nn.Module):
 
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
         """F(r, m) for every candidate relation; zero for all where the model has learnt no words."""
-        relations = self.score.relation.weight if candidates is None else self.score.relation(candidates)
+        relations = rows(self.score.relation, candidates)
         if self.mention is None:
             return relations.new_zeros(len(offsets) - 1, len(relations))
-        scores: Tensor = self.mention(words, offsets, relations)
+        scores: Tensor = self.mention(self.mention.said(words, offsets), relations)
         return scores
 
     def log_tails(self, head: Tensor, relation: Tensor) -> Tensor:
@@ -135,10 +136,10 @@ class PBE(nn.Module):
     def relations(self) -> int:
         return self.score.relation.num_embeddings
 
-    def blocks(self, rows: int, width: int | None = None) -> Iterator[Ids]:
+    def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
         """Row numbers in blocks whose table of scores against `width` candidates stays within bounds."""
         size = max(1, BLOCK_BYTES // (4 * (width or max(self.entities, self.relations))))
-        return (np.arange(start, min(start + size, rows)) for start in range(0, rows, size))
+        return (np.arange(start, min(start + size, count)) for start in range(0, count, size))
 
 
 def _member(ids: Tensor, sorted_set: Tensor) -> Tensor:

@@ -58,8 +58,8 @@ class Popularity:
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
         return torch.zeros(len(offsets) - 1, self.relations if candidates is None else len(candidates))
 
-    def blocks(self, rows: int, width: int | None = None) -> Iterator[Ids]:
-        return (np.arange(start, min(start + 1024, rows)) for start in range(0, rows, 1024))
+    def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
+        return (np.arange(start, min(start + 1024, count)) for start in range(0, count, 1024))
 
     def plausibility(self, beliefs: Beliefs) -> Numbers:
         """log of how often the head and the tail were seen in their positions, one added to each."""

@@ -16,7 +16,7 @@ from doxa.pbe import PBE
 
 @dataclass(frozen=True)
 class Candidates:
-    """Ids from E_h, R and E_t that every belief of a batch is compared with."""
+    """Ids from E_h, R and E_t that every belief of a batch is compared with; each sorted and distinct."""
 
     heads: Tensor
     relations: Tensor
@@ -29,16 +29,15 @@ def every_candidate(pbe: PBE) -> Candidates:
 
 
 def draw_candidates(pbe: PBE, count: int, random: np.random.Generator) -> Candidates:
-    """`count` uniform draws from each of E_h and E_t, and as many distinct relations as there are, at most."""
+    """`count` distinct ones from each of E_h, R and E_t, all equally likely; all there are where that is fewer."""
+    every = every_candidate(pbe)
 
-    def entities(seen: Tensor) -> Tensor:
-        return seen[torch.from_numpy(random.integers(0, len(seen), count))]
+    def some(ids: Tensor) -> Tensor:
+        if count >= len(ids):
+            return ids
+        return ids[torch.from_numpy(np.sort(random.choice(len(ids), count, replace=False, shuffle=False)))]
 
-    heads, tails = entities(pbe.seen_heads), entities(pbe.seen_tails)
-    if count >= pbe.relations:
-        return Candidates(heads, torch.arange(pbe.relations), tails)
-    relations = torch.from_numpy(random.choice(pbe.relations, count, replace=False, shuffle=False))
-    return Candidates(heads, relations, tails)
+    return Candidates(some(every.heads), some(every.relations), some(every.tails))
 
 
 def corrupt(beliefs: Beliefs, known: Facts, seed: int, attempts: int = 50) -> tuple[Beliefs, Ids]:

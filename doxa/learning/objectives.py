@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,8 +17,8 @@ from doxa.learning.negatives import Candidates
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 
-MASKED = -1e9
-"""Logit of a candidate that is the truth itself: no probability and no gradient."""
+Places = tuple[Tensor, Tensor]
+"""Rows and columns in a table of beliefs by candidates."""
 
 
 @dataclass(frozen=True)
@@ -48,35 +49,66 @@ def estimates(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings
     heads = pbe.head_logits(batch.relation, batch.tail, candidates.heads)
     tails = pbe.tail_logits(batch.head, batch.relation, candidates.tails)
     relations = pbe.relation_logits(batch.head, batch.tail, candidates.relations)
-    own_relation = batch.relation[:, None] == candidates.relations
+    own_relation = own_places(batch.relation, candidates.relations)
     said = torch.zeros_like(truth)
     if pbe.mention is not None and len(batch.words):
-        vectors = pbe.score.relation(batch.relation)
-        true_said = pbe.mention.truth(batch.words, batch.offsets, vectors)
-        others = pbe.mention_logits(batch.words, batch.offsets, candidates.relations)
+        vectors = pbe.mention.said(batch.words, batch.offsets)
+        true_said = pbe.mention.each(vectors, pbe.score.relation(batch.relation))
+        others = pbe.mention(vectors, pbe.score.relation(candidates.relations))
         said = torch.where(batch.mentioned, about_mentions(true_said, others, own_relation), said)
     return Estimates(
-        head=about_triples(truth, heads, batch.head[:, None] == candidates.heads),
+        head=about_triples(truth, heads, own_places(batch.head, candidates.heads)),
         relation=about_triples(truth, relations, own_relation),
-        tail=about_triples(truth, tails, batch.tail[:, None] == candidates.tails),
+        tail=about_triples(truth, tails, own_places(batch.tail, candidates.tails)),
         said=said,
     )
 
 
-def softmax_estimate(truth: Tensor, others: Tensor, own: Tensor) -> Tensor:
+def own_places(truth: Tensor, candidates: Tensor) -> Places:
+    """(rows, columns) where a belief's truth stands among the candidates, which are sorted and distinct."""
+    column = torch.searchsorted(candidates, truth).clamp_max(len(candidates) - 1)
+    rows = torch.nonzero(candidates[column] == truth).squeeze(1)
+    return rows, column[rows]
+
+
+def softmax_estimate(truth: Tensor, others: Tensor, own: Places) -> Tensor:
     """log of the truth's share in a softmax over itself and the other candidates.
 
-    Exact when the candidates are all there are (Eqs 8–10, 12). `own` marks candidates that are the truth.
+    Exact when the candidates are all there are (Eqs 8–10, 12). `own` are the places of the truth among them.
     """
-    rest = others.masked_fill(own, MASKED).logsumexp(1)
-    return truth - torch.logaddexp(truth, rest)
+    share: Tensor = _SoftmaxShare.apply(truth, others, own)  # type: ignore[no-untyped-call]
+    return share
 
 
-def negative_estimate(truth: Tensor, others: Tensor, own: Tensor, negatives: int, floor: float) -> Tensor:
+class _SoftmaxShare(torch.autograd.Function):
+    """log p = truth − log(exp truth + Σ exp others), own places left out.
+
+    Gradient: 1 − p for the truth, −softmax for the others: the table of exponentials is made once and kept.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, truth: Tensor, others: Tensor, own: Places) -> Tensor:
+        top = torch.maximum(others.amax(1), truth)
+        weights = (others - top[:, None]).exp_()
+        weights[own] = 0.0
+        mine = (truth - top).exp()
+        total = weights.sum(1) + mine
+        ctx.save_for_backward(weights, mine / total, total)
+        return truth - top - total.log()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        weights, share, total = ctx.saved_tensors
+        gradient = gradients[0]
+        return gradient * (1 - share), weights * (-gradient / total)[:, None], None
+
+
+def negative_estimate(truth: Tensor, others: Tensor, own: Places, negatives: int, floor: float) -> Tensor:
     """log Pr(1|truth) + k · mean over candidates of log Pr(0|candidate), the truth left out (Eqs 13–16)."""
-    refused = log_logistic(-others, floor).masked_fill(own, 0.0)
-    count = (~own).sum(1).clamp_min(1)
-    return log_logistic(truth, floor) + negatives * refused.sum(1) / count
+    refused = log_logistic(-others, floor).index_put(own, others.new_zeros(()))
+    count = torch.full_like(truth, others.shape[1])
+    count[own[0]] -= 1
+    return log_logistic(truth, floor) + negatives * refused.sum(1) / count.clamp_min(1)
 
 
 def log_logistic(logits: Tensor, floor: float) -> Tensor:
@@ -106,7 +138,7 @@ def objective(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings
     return loss(found, batch, settings)
 
 
-def _estimator(settings: Settings, floor: float) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
+def _estimator(settings: Settings, floor: float) -> Callable[[Tensor, Tensor, Places], Tensor]:
     if settings.training_estimator != "negative":
         return softmax_estimate
     return lambda truth, others, own: negative_estimate(truth, others, own, settings.negatives, floor)

@@ -20,8 +20,8 @@ from doxa.beliefs import Beliefs, Ids
 from doxa.errors import DoxaError
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.negatives import Candidates, draw_candidates, every_candidate
-from doxa.learning.objectives import objective
 from doxa.learning.optimiser import RowAdagrad, RowSGD
+from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 
@@ -89,6 +89,7 @@ class Trainer:
         self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
         self.optimiser = RowSGD(pbe) if settings.optimiser == "sgd" else RowAdagrad(pbe)
+        self._objective = Step(pbe, settings)
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
@@ -133,7 +134,7 @@ class Trainer:
         settings = self.settings
         start = self.memory.step % self.steps_per_epoch * settings.batch
         batch = Batch.of(self.beliefs, order[start : start + settings.batch])
-        loss = objective(self.pbe, batch, self._candidates(), settings).sum()
+        loss = self._objective.losses(batch, self._candidates()).sum()
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DoxaError(

@@ -18,12 +18,15 @@ class Mention(nn.Module):
         self.beta = nn.Parameter(torch.zeros(()))
         nn.init.zeros_(self.word.weight)
 
-    def forward(self, words: Tensor, offsets: Tensor, relations: Tensor) -> Tensor:
-        """Words of B mentions end to end, their B + 1 offsets, C relation vectors (C, d) → (B, C)."""
-        said: Tensor = self.word(words, offsets)
+    def said(self, words: Tensor, offsets: Tensor) -> Tensor:
+        """Wᵀ φ(m): words of B mentions end to end and their B + 1 offsets → (B, d)."""
+        summed: Tensor = self.word(words, offsets)
+        return summed
+
+    def forward(self, said: Tensor, relations: Tensor) -> Tensor:
+        """F of every mention with every one of C relation vectors, (B, d), (C, d) → (B, C)."""
         return said @ relations.T + self.beta
 
-    def truth(self, words: Tensor, offsets: Tensor, relations: Tensor) -> Tensor:
-        """F of each mention with one relation vector of its own, (B, d) → (B,)."""
-        said: Tensor = self.word(words, offsets)
+    def each(self, said: Tensor, relations: Tensor) -> Tensor:
+        """F of each mention with the relation vector beside it, (B, d), (B, d) → (B,)."""
         return (said * relations).sum(1) + self.beta

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from doxa.scores.distance import distance
 from doxa.scores.score import Score, rows
 from doxa.settings import Settings
 
@@ -18,8 +19,8 @@ class Translation(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__()
         self.norm = settings.norm
-        self.entity = nn.Embedding(entities, settings.dimension, sparse=True)
-        self.relation = nn.Embedding(relations, settings.dimension, sparse=True)
+        self.entity = nn.Embedding(entities, settings.dimension)
+        self.relation = nn.Embedding(relations, settings.dimension)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learn_alpha)
         for table in (self.entity, self.relation):
             nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
@@ -40,8 +41,4 @@ class Translation(Score):
 
     def _near(self, points: Tensor, candidates: Tensor) -> Tensor:
         """α − ‖point − candidate‖ for every pair, (B, d), (C, d) → (B, C)."""
-        if self.norm == 1:
-            return self.alpha - torch.cdist(points, candidates, p=1)
-        squares = torch.addmm((candidates * candidates).sum(1), points, candidates.T, alpha=-2)
-        squares = squares + (points * points).sum(1, keepdim=True)
-        return self.alpha - squares.clamp_min(1e-12).sqrt()
+        return self.alpha - distance(points, candidates, self.norm)

@@ -18,7 +18,7 @@ from tests.worlds import random_pbe
 
 ROWS = [(0, 0, 1, [0, 2]), (5, 3, 6, []), (2, 1, 2, [4]), (3, 2, 1, [0, 1, 2, 3])]
 CONFIDENCE = [0.9, 0.3, float("nan"), 1.0]
-HEADS, RELATIONS, TAILS = [0, 4, 4, 2], [1, 3, 0], [6, 1, 2, 2, 5]
+HEADS, RELATIONS, TAILS = [0, 2, 4], [0, 1, 3], [1, 2, 5, 6]
 
 
 def candidates():

@@ -6,8 +6,8 @@ import torch
 
 from doxa.fitting import fit
 from doxa.learning.negatives import draw_candidates
-from doxa.learning.objectives import objective
 from doxa.learning.optimiser import RowAdagrad
+from doxa.learning.touched import Step
 from doxa.model import Model
 from doxa.pbe import Batch
 from doxa.scores import SCORES
@@ -90,7 +90,7 @@ def test_only_touched_rows_move(variant):
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
     batch = Batch.of(some, np.array([0]))
     candidates = draw_candidates(pbe, 2, np.random.default_rng(0))
-    objective(pbe, batch, candidates, settings).sum().backward()
+    Step(pbe, settings).losses(batch, candidates).sum().backward()
     RowAdagrad(pbe).step(0.1)
     touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
     moved = (pbe.score.entity.weight != before["score.entity.weight"]).any(1)

@@ -1,0 +1,46 @@
+"""A step on the touched rows is the objective itself, and its sparse gradients are the dense ones."""
+
+import numpy as np
+import pytest
+import torch
+
+from doxa.learning.negatives import draw_candidates, every_candidate
+from doxa.learning.objectives import objective
+from doxa.learning.touched import Step
+from doxa.pbe import Batch
+from doxa.settings import Settings
+from doxa.systems import build
+from tests.worlds import beliefs
+
+SOME = beliefs(
+    [("a", "r", "b", "x y"), ("b", "s", "b", None), ("c", "r", "a", "z y"), ("d", "q", "e", "x")],
+    ("head", "relation", "tail", "mention"),
+)
+
+
+@pytest.mark.parametrize("estimator", ["sampled", "negative", "exact"])
+def test_touched_rows_give_the_same_losses_and_gradients(estimator):
+    settings = Settings(dimension=4, estimator=estimator, negatives=3)
+    pbe = build(SOME, settings).double()
+    with torch.no_grad():
+        pbe.mention.word.weight.normal_(generator=torch.Generator().manual_seed(0))
+    batch = Batch.of(SOME, np.array([2, 1, 0]))
+    drawn = every_candidate(pbe) if estimator == "exact" else draw_candidates(pbe, 2, np.random.default_rng(1))
+    plain = objective(pbe, batch, drawn, settings)
+    plain.sum().backward()
+    dense = {name: p.grad.to_dense().clone() for name, p in pbe.named_parameters() if p.grad is not None}
+    pbe.zero_grad()
+    losses = Step(pbe, settings).losses(batch, drawn)
+    losses.sum().backward()
+    assert torch.allclose(losses, plain)
+    assert pbe.score.entity.weight.grad.is_sparse
+    for name, gradient in dense.items():
+        assert torch.allclose(dict(pbe.named_parameters())[name].grad.to_dense(), gradient), name
+
+
+def test_each_touched_row_comes_once():
+    settings = Settings(dimension=4)
+    pbe = build(SOME, settings)
+    Step(pbe, settings).losses(Batch.of(SOME), every_candidate(pbe)).sum().backward()
+    rows = pbe.score.entity.weight.grad._indices()[0]
+    assert len(rows.unique()) == len(rows)
