@@ -228,7 +228,7 @@ def settings(
         print(knobs.as_markdown(), end="")
     else:
         rows: list[tuple[Any, ...]] = list(knobs.describe())
-        display.out.print(display.plain_table(("setting", "default", "choices", "meaning"), rows))
+        display.show_table("", ("setting", "default", "choices", "meaning"), rows)
 
 
 @app.command()
@@ -265,13 +265,11 @@ def inspect_(
         (name.replace("_", " "), *(f"{part[name]:,}" if name in part else "" for part in found.parts.values()))
         for name in names
     ]
-    display.out.print(display.plain_table(("", *found.parts), rows), "")
+    display.show_table("", ("", *found.parts), rows)
     profile: list[tuple[Any, ...]] = [tuple(relation.values()) for relation in found.relations[:top]]
     if profile:
         headings = ("relation", "kind", "facts", "tails per head", "heads per tail")
-        display.out.print(
-            display.plain_table(headings, profile, f"Relations, {len(profile)} of {len(found.relations)}")
-        )
+        display.show_table(f"Relations, {len(profile)} of {len(found.relations)}", headings, profile)
 
 
 def _read(path: Path, on_error: str) -> Beliefs:

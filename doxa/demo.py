@@ -12,7 +12,7 @@ from doxa import atlas, files, plots, store
 from doxa.answering import Answer
 from doxa.beliefs import Beliefs
 from doxa.credence import Thresholds
-from doxa.display import busy, err, out, plain_table, ranking_table, training_progress
+from doxa.display import busy, out, show_ranking, show_table, training_progress
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.report import (
     Evaluation,
@@ -92,9 +92,9 @@ def _results(model: Model, found: Evaluation, train: Beliefs, valid: Beliefs, te
         ("popularity", f"{classification_report(verdict, tested).accuracy:.1%}"),
         ("doxa", f"{found.classification.accuracy:.1%}"),
     ]
-    out.print(ranking_table(entity, f"\nWhich entity is missing? ({len(test):,} unseen beliefs, both sides, filtered)"))
-    out.print(ranking_table(relation, "\nWhich relation holds?"))
-    out.print(plain_table(("", "right"), list(accuracy), "\nIs this belief true? (against as many made-up falsehoods)"))
+    show_ranking(f"Which entity is missing? ({len(test):,} withheld beliefs, both sides, filtered)", entity)
+    show_ranking("Which relation holds?", relation)
+    show_table("Is this belief true? (against as many made-up falsehoods)", ("", "right"), list(accuracy))
 
 
 def _questions(model: Model) -> None:
@@ -125,7 +125,7 @@ def _suspects(model: Model, train: Beliefs, planted: np.ndarray) -> None:
         belief = train.take(np.array([row])).to_table().row(0, named=True)
         said = f"{belief['head']} · {belief['relation']} · {belief['tail']}"
         rows.append((f"{credence[row]:.4f}", said, "planted falsehood" if planted[row] else "true"))
-    out.print(plain_table(("credence", "belief", "in truth"), rows, "\nThe beliefs it finds least plausible"))
+    show_table("The beliefs it finds least plausible", ("credence", "belief", "in truth"), rows)
     count = int(planted.sum())
     hit, chance = planted[order[:count]].mean(), planted.mean()
     out.print(f"Of the {count:,} least credible beliefs {hit:.0%} are planted falsehoods ({chance:.0%} by chance).")
@@ -142,4 +142,3 @@ def _next_steps(folder: Path) -> None:
         "doxa train YOUR_BELIEFS.tsv --out my-model",
     ):
         out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
-    err.print("")

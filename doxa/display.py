@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.logging import RichHandler
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -39,18 +40,18 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:3.0f}%"),
         TextColumn("{task.fields[state]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
         TimeRemainingColumn(),
+        TextColumn("left"),
     )
-    with Progress(*columns, console=err) as bar:
+    with Progress(*columns, console=err, transient=not err.is_terminal) as bar:
         task = bar.add_task("learning", total=1.0, state="")
         printed = 0
 
         def report(now: TrainingProgress) -> None:
             nonlocal printed
             quality = "" if now.quality is None else f" · valid {now.quality:.3f}"
-            state = f"epoch {now.epoch + 1} · loss {now.loss:.3f}{quality} · {now.beliefs_per_second:,.0f} beliefs/s"
+            epoch = now.epoch + (now.fraction < 1)
+            state = f"epoch {epoch} · loss {now.loss:.3f}{quality} · {now.beliefs_per_second:,.0f} beliefs/s"
             bar.update(task, completed=now.fraction, state=state)
             step = int(now.fraction * 10)
             if not err.is_terminal and step > printed:
@@ -70,28 +71,28 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: bar.update(task, description=text)
 
 
-def ranking_table(rows: dict[str, Metrics], title: str) -> Table:
-    """One line of ranking metrics per name."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2), title_style="bold")
-    table.add_column("")
-    for heading in ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10"):
-        table.add_column(heading, justify="right")
-    for name, metrics in rows.items():
-        table.add_row(
-            name, f"{metrics.mr:,.1f}", f"{metrics.mrr:.3f}", *(f"{share:.1%}" for share in metrics.hits.values())
-        )
-    return table
-
-
-def plain_table(headings: tuple[str, ...], rows: list[tuple[Any, ...]], title: str | None = None) -> Table:
-    """A table of text on the left and numbers on the right."""
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 2), title_style="bold")
+def show_table(title: str, headings: tuple[str, ...], rows: list[tuple[Any, ...]]) -> None:
+    """A titled table; columns of numbers stand on the right."""
+    if title:
+        out.print(f"\n[bold]{title}[/]")
+    table = Table(box=None, pad_edge=False, padding=(0, 2), header_style="dim")
     for place, heading in enumerate(headings):
         numeric = bool(rows) and isinstance(rows[0][place], int | float)
-        table.add_column(heading, justify="right" if numeric else "left")
+        table.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-    return table
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
+    out.print(table)
+
+
+def show_ranking(title: str, rows: dict[str, Metrics]) -> None:
+    """One line of ranking metrics per name."""
+    width = max(len(name) for name in rows)
+    out.print(f"\n[bold]{title}[/]")
+    headings = ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    out.print(f"[dim]{'':{width}}" + "".join(f"{heading:>11}" for heading in headings) + "[/]")
+    for name, metrics in rows.items():
+        shares = "".join(f"{share:11.1%}" for share in metrics.hits.values())
+        out.print(f"{name:{width}}{metrics.mr:11,.1f}{metrics.mrr:11.3f}{shares}", soft_wrap=True)
 
 
 def show_evaluation(found: Evaluation) -> None:
@@ -100,11 +101,10 @@ def show_evaluation(found: Evaluation) -> None:
         parts = {"raw": found.entity.raw, "filtered": found.entity.filtered}
         parts |= {"  heads": found.entity.filtered_heads, "  tails": found.entity.filtered_tails}
         parts |= {f"  {kind}": metrics for kind, metrics in found.entity.by_category.items()}
-        out.print(ranking_table(parts, "Entity inference"), "")
+        show_ranking("Entity inference", parts)
     if found.relation:
-        out.print(
-            ranking_table({"raw": found.relation.raw, "filtered": found.relation.filtered}, "Relation prediction"), ""
-        )
+        show_ranking("Relation prediction", {"raw": found.relation.raw, "filtered": found.relation.filtered})
+    out.print()
     if found.classification:
         out.print(f"[bold]Triplet classification[/]   accuracy {found.classification.accuracy:.1%}")
     if found.confidence:

@@ -22,6 +22,8 @@ class UsageError(DoxaError):
 
 
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:
-    """A closing question that offers the nearest names, or nothing when none is near."""
+    """A closing question that offers the nearest name and those about as near, or nothing when none is near."""
     close = difflib.get_close_matches(wrong, list(names), n=3, cutoff=0.6)
-    return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
+    likeness = [difflib.SequenceMatcher(None, wrong, name).ratio() for name in close]
+    best = [repr(name) for name, ratio in zip(close, likeness, strict=True) if ratio >= likeness[0] - 0.05]
+    return f" Did you mean {' or '.join(best)}?" if best else ""

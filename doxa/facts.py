@@ -36,8 +36,7 @@ class Facts:
 
     def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
         keys = (head * self.relations + relation) * self.entities + tail
-        place = np.searchsorted(self._keys, keys)
-        return np.asarray((place < len(self._keys)) & (self._keys[np.minimum(place, len(self._keys) - 1)] == keys))
+        return np.searchsorted(self._keys, keys, side="right") > np.searchsorted(self._keys, keys, side="left")
 
     def tails(self, head: Ids, relation: Ids) -> Pairs:
         """Known tails of every (head, relation)."""

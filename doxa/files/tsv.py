@@ -143,7 +143,7 @@ def _content(path: Path) -> bytes:
         if path.suffix == ".gz":
             data = gzip.decompress(data)
         elif path.suffix == ".zst":
-            data = zstandard.ZstdDecompressor().decompressobj().decompress(data)
+            data = _unpacked(data)
     except FileNotFoundError:
         raise DoxaError(f"no file {path}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
@@ -151,6 +151,18 @@ def _content(path: Path) -> bytes:
     except OSError as fault:
         raise DoxaError(f"cannot read {path}: {fault.strerror}") from None
     return data.removeprefix(b"\xef\xbb\xbf")
+
+
+def _unpacked(data: bytes) -> bytes:
+    """All frames of a Zstandard file."""
+    frames = []
+    while data:
+        frame = zstandard.ZstdDecompressor().decompressobj()
+        frames.append(frame.decompress(data))
+        if not frame.eof:
+            raise EOFError("the end is missing")
+        data = frame.unused_data
+    return b"".join(frames)
 
 
 def _split(data: bytes, columns: int) -> pl.DataFrame:

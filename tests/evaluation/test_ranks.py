@@ -1,0 +1,132 @@
+"""Ranks and the protocol against sorting by hand."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doxa.evaluation.protocol import head_ranks, mapping_kinds, relation_ranks, tail_ranks
+from doxa.evaluation.ranks import Metrics, rank
+from doxa.facts import Facts
+from tests import reference
+from tests.worlds import beliefs, random_pbe
+
+
+@given(st.data())
+@settings(max_examples=80, deadline=None)
+def test_ranks_equal_the_reference_with_ties_and_filters(data):
+    rows, columns = data.draw(st.integers(1, 4)), data.draw(st.integers(1, 7))
+    scores = [[float(data.draw(st.integers(0, 3))) for _ in range(columns)] for _ in range(rows)]
+    truth = [data.draw(st.integers(0, columns - 1)) for _ in range(rows)]
+    known = [data.draw(st.sets(st.integers(0, columns - 1))) for _ in range(rows)]
+    pairs = [(q, a) for q in range(rows) for a in sorted(known[q])]
+    question, answer = (np.array([p[i] for p in pairs], np.int64) for i in (0, 1))
+    found = rank(torch.tensor(scores), torch.tensor(truth), (question, answer))
+    assert found.raw.tolist() == [reference.rank(s, t) for s, t in zip(scores, truth, strict=True)]
+    expected = [reference.rank(s, t, drop) for s, t, drop in zip(scores, truth, known, strict=True)]
+    assert found.filtered.tolist() == expected
+
+
+NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def test_a_model_that_scores_all_alike_has_the_middle_rank():
+    found = rank(torch.zeros(1, 9), torch.tensor([4]), NOTHING)
+    assert found.raw.tolist() == [5.0]
+
+
+def test_what_is_not_a_number_never_looks_good():
+    nan = float("nan")
+    found = rank(torch.tensor([[1.0, nan, 0.0], [nan, nan, nan]]), torch.tensor([0, 1]), NOTHING)
+    assert found.raw.tolist() == [2.0, 4.0]
+
+
+def test_metrics_are_what_their_names_say():
+    found = Metrics.of(np.array([1.0, 2.0, 4.0, 20.0])).as_dict()
+    assert found == {"mr": 6.75, "mrr": pytest.approx(0.45), "hits@1": 0.25, "hits@3": 0.5, "hits@10": 0.75}
+
+
+ROWS = [(0, 0, 1), (2, 1, 3), (0, 0, 4), (5, 3, 5), (0, 2, 1), (6, 1, 0)]
+
+
+def world():
+    """Six beliefs over seven entities and four relations, each with a mention, in the ids of `random_pbe`."""
+    names = [(f"e{i}", f"r{i % 4}", f"e{i}", f"w{i % 5}") for i in range(7)]
+    stated = [(f"e{h}", f"r{r}", f"e{t}", f"w{h % 5} w{t % 5}") for h, r, t in ROWS]
+    some = beliefs(names + stated, ("head", "relation", "tail", "mention"))
+    return some.take(np.arange(7, 13))
+
+
+@given(st.integers(0, 1000))
+@settings(max_examples=15, deadline=None)
+def test_the_protocol_equals_ranking_by_hand(seed):
+    pbe, model = random_pbe(seed)
+    some = world()
+    assert some.triples.tolist() == [list(row) for row in ROWS]
+    facts = Facts(some.triples, 7, 4)
+    tails, heads, relations = (run(pbe, some, facts) for run in (tail_ranks, head_ranks, relation_ranks))
+    for i, (h, r, t) in enumerate(ROWS):
+        scores = [reference.score(model, h, r, x) for x in range(7)]
+        assert tails.raw[i] == reference.rank(scores, t)
+        assert tails.filtered[i] == reference.rank(scores, t, {z for x, y, z in ROWS if (x, y) == (h, r)})
+        scores = [reference.score(model, x, r, t) for x in range(7)]
+        assert heads.raw[i] == reference.rank(scores, h)
+        assert heads.filtered[i] == reference.rank(scores, h, {x for x, y, z in ROWS if (y, z) == (r, t)})
+        said = some.mention.row(i).tolist()
+        scores = [reference.pr_relation_with_mention(model, h, x, t, said) for x in model.relations]
+        assert relations.raw[i] == reference.rank(scores, r)
+        assert relations.filtered[i] == reference.rank(scores, r, {y for x, y, z in ROWS if (x, z) == (h, t)})
+
+
+def test_relations_by_entities_alone_and_by_words_alone():
+    pbe, model = random_pbe(5)
+    some, facts = world(), Facts(world().triples, 7, 4)
+    pair, said = relation_ranks(pbe, some, facts, "pair"), relation_ranks(pbe, some, facts, "mention")
+    for i, (h, r, t) in enumerate(ROWS):
+        assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
+        words = some.mention.row(i).tolist()
+        assert said.raw[i] == reference.rank([reference.said(model, x, words) for x in model.relations], r)
+
+
+@pytest.mark.parametrize("run", [tail_ranks, head_ranks])
+def test_candidates_of_the_relation_alone(run):
+    pbe, model = random_pbe(7)
+    some, facts = world(), Facts(world().triples, 7, 4)
+    column = 2 if run is tail_ranks else 0
+    found = run(pbe, some, facts, facts.positions(column))
+    for i, (h, r, t) in enumerate(ROWS):
+        pool = sorted({row[column] for row in ROWS if row[1] == r})
+        if run is tail_ranks:
+            scores, truth = [reference.score(model, h, r, x) for x in pool], pool.index(t)
+            drop = {pool.index(z) for x, y, z in ROWS if (x, y) == (h, r)}
+        else:
+            scores, truth = [reference.score(model, x, r, t) for x in pool], pool.index(h)
+            drop = {pool.index(x) for x, y, z in ROWS if (y, z) == (r, t)}
+        assert found.raw[i] == reference.rank(scores, truth)
+        assert found.filtered[i] == reference.rank(scores, truth, drop)
+
+
+def test_a_belief_with_an_unseen_name_counts_as_a_guess():
+    pbe, _ = random_pbe(0)
+    some = world()
+    some.tail[0] = -1
+    facts = Facts(world().triples, 7, 4)
+    assert tail_ranks(pbe, some, facts).raw[0] == 4.0
+    assert head_ranks(pbe, some, facts).filtered[0] == 4.0
+    assert relation_ranks(pbe, some, facts).raw[0] == 2.5
+
+
+def test_small_blocks_change_nothing(monkeypatch):
+    pbe, _ = random_pbe(3)
+    some, facts = world(), Facts(world().triples, 7, 4)
+    whole = tail_ranks(pbe, some, facts)
+    monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 1)
+    assert tail_ranks(pbe, some, facts).filtered.tolist() == whole.filtered.tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
+def test_mapping_kinds_equal_the_reference(rows):
+    found = mapping_kinds(Facts(np.array(rows), 6, 3))
+    for relation in {r for _, r, _ in rows}:
+        assert found[relation] == reference.mapping_kind(rows, relation)

@@ -1,0 +1,48 @@
+"""Thresholds and calibration."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doxa.credence import Calibrator, Thresholds, best_threshold
+from tests import reference
+
+scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
+
+
+@given(scored)
+def test_the_threshold_is_as_good_as_the_best_of_all(rows):
+    scores, labels = np.array([s for s, _ in rows]), np.array([label for _, label in rows], np.int8)
+    found = best_threshold(scores, labels)
+    accuracy = np.mean((scores >= found) == (labels == 1))
+    assert accuracy == pytest.approx(reference.best_accuracy(scores.tolist(), labels.tolist()))
+
+
+def test_true_is_at_or_above_the_threshold():
+    scores, labels = np.array([-3.0, -2.0, -1.0, 0.0]), np.array([-1, -1, 1, 1], np.int8)
+    assert best_threshold(scores, labels) == -1.5
+    assert best_threshold(scores, -labels) in (-4.0, 1.0)
+
+
+def test_relations_without_validation_use_the_overall_threshold():
+    scores = np.array([0.0, 2.0, 10.0, 14.0])
+    relation, labels = np.array([0, 0, 2, 2]), np.array([-1, 1, -1, 1], np.int8)
+    found = Thresholds.fit(scores, relation, labels, relations=3)
+    assert found.of(np.array([0, 2])).tolist() == [1.0, 12.0]
+    assert np.isnan(found.by_relation[1])
+    assert found.of(np.array([1])).tolist() == [found.overall]
+
+
+def test_the_calibrator_recovers_known_odds():
+    random = np.random.default_rng(0)
+    margins = random.normal(size=20_000) * 3
+    true = random.random(20_000) < 1 / (1 + np.exp(-(0.7 * margins - 0.3)))
+    found = Calibrator.fit(margins, np.where(true, 1, -1).astype(np.int8))
+    assert found.slope == pytest.approx(0.7, abs=0.03)
+    assert found.offset == pytest.approx(-0.3, abs=0.05)
+    assert found.credence(np.array([0.3 / 0.7]))[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_with_one_kind_of_label_there_is_nothing_to_fit():
+    assert Calibrator.fit(np.array([1.0, 2.0]), np.array([1, 1], np.int8)) == Calibrator(1.0, 0.0)
