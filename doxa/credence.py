@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,11 @@ from sklearn.linear_model import LogisticRegression
 from doxa.beliefs import Ids
 
 Numbers = NDArray[np.float64]
+
+log = logging.getLogger(__name__)
+
+FEWEST = 10
+"""True and false beliefs needed, of each, to fit a calibrator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +73,13 @@ class Calibrator:
 
     @classmethod
     def fit(cls, margins: Numbers, label: NDArray[np.int8]) -> Calibrator:
-        """Logistic regression of truth on the margin (Platt scaling)."""
-        if len(np.unique(label)) < 2:
-            return cls(1.0, 0.0)
-        found = LogisticRegression(C=1e3).fit(margins[:, None], label)
-        return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
+        """Logistic regression of truth on the margin (Platt scaling); σ(margin) where the labels cannot tell."""
+        if min((label == 1).sum(), (label == -1).sum()) >= FEWEST:
+            found = LogisticRegression(C=1e3).fit(margins[:, None], label)
+            if found.coef_[0, 0] > 0:
+                return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
+        log.warning("too few validation beliefs to calibrate credence; take its order seriously, not its size")
+        return cls(1.0, 0.0)
 
     def credence(self, margins: Numbers) -> Numbers:
         return np.asarray(1 / (1 + np.exp(-np.clip(self.slope * margins + self.offset, -500, 500))))

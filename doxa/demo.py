@@ -26,7 +26,7 @@ from doxa.fitting import fit_to_folder
 from doxa.model import Model
 from doxa.settings import Settings
 
-SETTINGS = Settings(dimension=100, epochs=30, patience=0)
+SETTINGS = Settings(dimension=100, epochs=30, scale=1.5, patience=0)
 SUSPECTS = 12
 
 QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (

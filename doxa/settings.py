@@ -26,7 +26,7 @@ class Settings:
     norm: int = _setting(2, "distance of the translation score: L1 or L2", (1, 2))
     alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
     learn_alpha: bool = _setting(True, "learn α (else it stays as given)")
-    scale: float = _setting(2.0, "positive factor on the score inside probabilities (1 in the paper)", low=1e-9)
+    scale: float = _setting(4.0, "positive factor on the score inside probabilities (1 in the paper)", low=1e-9)
     mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
 
     objective: str = _setting(

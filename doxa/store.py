@@ -127,8 +127,10 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
     nearest = folder
     while not nearest.exists():
         nearest = nearest.parent
-    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
-        raise DoxaError(f"cannot write to {folder}: no permission to write in {nearest}")
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=nearest))
+    except OSError as fault:
+        raise DoxaError(f"cannot write to {folder}: {fault.strerror} in {nearest}") from None
 
 
 def discard_run(folder: Path) -> None:

@@ -44,5 +44,11 @@ def test_the_calibrator_recovers_known_odds():
     assert found.credence(np.array([0.3 / 0.7]))[0] == pytest.approx(0.5, abs=0.02)
 
 
-def test_with_one_kind_of_label_there_is_nothing_to_fit():
-    assert Calibrator.fit(np.array([1.0, 2.0]), np.array([1, 1], np.int8)) == Calibrator(1.0, 0.0)
+def test_where_labels_cannot_tell_credence_keeps_the_order_of_margins(caplog):
+    upside_down = np.arange(40.0), np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
+    too_few = np.array([1.0, 2.0]), np.array([1, -1], np.int8)
+    one_kind = np.arange(30.0), np.ones(30, np.int8)
+    for margins, label in (upside_down, too_few, one_kind):
+        assert Calibrator.fit(margins, label) == Calibrator(1.0, 0.0)
+        assert "too few validation beliefs to calibrate" in caplog.text
+        caplog.clear()

@@ -1,0 +1,103 @@
+"""Evaluation by the protocol: labels, filters, candidates, made falsehoods, and the popularity baseline."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+from doxa.answering import judge
+from doxa.beliefs import Beliefs, split
+from doxa.evaluation.popularity import Popularity
+from doxa.evaluation.protocol import relation_ranks, tail_ranks
+from doxa.evaluation.report import evaluate, labelled_beliefs
+from doxa.facts import Facts
+from doxa.fitting import fit
+from tests.worlds import beliefs, board
+
+SETTINGS = {"dimension": 8, "epochs": 60, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(Beliefs.from_table(board(6)), (0.1, 0.2), seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(parts):
+    return fit(parts[0], parts[1], **SETTINGS)
+
+
+def test_the_report_joins_both_sides(model, parts):
+    found = evaluate(model, parts[2])
+    heads, tails, both = found.entity.filtered_heads, found.entity.filtered_tails, found.entity.filtered
+    assert both.mrr == pytest.approx((heads.mrr + tails.mrr) / 2)
+    assert both.mr == pytest.approx((heads.mr + tails.mr) / 2)
+    assert found.entity.filtered.mr <= found.entity.raw.mr
+    assert found.protocol["queries"] == len(parts[2])
+    assert set(found.entity.by_category) == {"1-1"}
+    assert "confidence" in found.skipped
+
+
+def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
+    table = parts[2].to_table()
+    wrong = table.with_columns(tail=table["head"], label=pl.lit(-1))
+    labelled = Beliefs.from_table(pl.concat([table.with_columns(label=pl.lit(1)), wrong]))
+    assert evaluate(model, labelled, ["entity"]).protocol["queries"] == len(table)
+    assert evaluate(model, labelled, ["entity"], rank_all=True).protocol["queries"] == 2 * len(table)
+    plain, from_labelled = evaluate(model, parts[2], ["entity"]), evaluate(model, labelled, ["entity"])
+    assert plain.entity == from_labelled.entity
+    judged = evaluate(model, labelled, ["classification"])
+    assert judged.protocol["negatives"] == "labels"
+    verdict = judge(model, labelled).verdict
+    assert judged.classification.accuracy == np.mean(verdict == (labelled.label == 1))
+    up = labelled.encoded(model.names).relation == model.names.relations.id("up")
+    assert judged.classification.by_relation["up"] == np.mean((verdict == (labelled.label == 1))[up])
+
+
+def test_the_filter_of_the_paper_keeps_test_facts_as_rivals(model):
+    """Two tails of one question in the file: with filter=train each still competes with the other."""
+    some = beliefs([("0,0", "up", "0,1"), ("0,0", "up", "5,5"), ("0,0", "up", "4,4")])
+    all_known = evaluate(model, some, ["entity"])
+    train_only = evaluate(model, some, ["entity"], filter="train")
+    assert train_only.entity.filtered_tails.mr > all_known.entity.filtered_tails.mr
+
+
+def test_candidates_of_the_relation_are_fewer(model, parts):
+    every = evaluate(model, parts[2], ["entity"])
+    some = evaluate(model, parts[2], ["entity"], candidates="relation")
+    assert some.entity.raw.mr <= every.entity.raw.mr
+    assert some.protocol["candidates"] == "relation"
+
+
+def test_made_falsehoods_stand_beside_their_truths(parts):
+    facts = Facts(np.concatenate([part.triples for part in parts]), 36, 2)
+    made = labelled_beliefs(parts[2], facts, seed=0)
+    assert made.label.tolist() == [1, -1] * (len(made) // 2)
+    assert not facts.contains(made.head[1::2], made.relation[1::2], made.tail[1::2]).any()
+    assert facts.contains(made.head[::2], made.relation[::2], made.tail[::2]).all()
+    assert made.mention.lengths[::2].tolist() == made.mention.lengths[1::2].tolist()
+
+
+def test_unseen_names_are_counted_not_dropped(model):
+    some = beliefs([("0,0", "up", "0,1"), ("Mars", "up", "0,1")])
+    found = evaluate(model, some, ["entity", "classification"])
+    assert (found.protocol["queries"], found.protocol["unseen"]) == (2, 1)
+    assert found.entity.filtered.mr >= 18.5 / 2  # Mars stands in the middle of 36
+
+
+def test_popularity_answers_with_the_most_frequent():
+    some = beliefs([("a", "r", "x"), ("b", "r", "x"), ("c", "r", "y"), ("a", "s", "y")])
+    facts = Facts(some.triples, len(some.names.entities), 2)
+    popularity = Popularity(facts)
+    ask = some.take(np.array([0, 2]))
+    assert tail_ranks(popularity, ask, facts).raw.tolist() == [1.0, 2.0]
+    assert relation_ranks(popularity, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
+    plausible = popularity.plausibility(some)
+    assert plausible[0] > plausible[2] > plausible[3] - 1e-9
+
+
+def test_every_part_of_the_report_is_data(model, parts):
+    text = json.dumps(evaluate(model, parts[2]).as_dict())
+    assert "NaN" not in text
+    assert json.loads(text)["entity"]["filtered"]["mrr"] > 0

@@ -1,0 +1,167 @@
+"""The loop: repeatable, resumable, stoppable."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from doxa.beliefs import Beliefs
+from doxa.errors import DoxaError
+from doxa.learning.checkpoint import Checkpoint
+from doxa.learning.trainer import Trainer
+from doxa.settings import Settings
+from doxa.systems import build
+from tests.worlds import board
+
+SMALL = Settings(dimension=8, epochs=6, batch=16, candidates=8, checkpoint_seconds=0.0)
+
+
+def trainer(settings=SMALL, **more):
+    some = Beliefs.from_table(board(4))
+    return Trainer(build(some, settings), some, settings, **more)
+
+
+def weights(run):
+    return {name: tensor.clone() for name, tensor in run.pbe.state_dict().items()}
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two, other = trainer(), trainer(), trainer(SMALL.changed(seed=1))
+    for run in (one, two, other):
+        run.run()
+    assert same(weights(one), weights(two))
+    assert not same(weights(one), weights(other))
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("optimiser", ["adagrad", "sgd"])
+@pytest.mark.parametrize("killed_at", [1, 4, 7])
+def test_a_run_resumed_from_any_step_ends_with_the_same_bits(tmp_path, killed_at, optimiser):
+    settings = SMALL.changed(optimiser=optimiser, learning_rate=0.1 if optimiser == "adagrad" else 0.01, patience=2)
+    qualities = [0.1, 0.3, 0.2, 0.25, 0.28, 0.29]
+
+    def fresh(**more):
+        run = trainer(settings, **more)
+        run.validate = lambda: qualities[run.memory.epoch]
+        return run
+
+    never_stopped = fresh()
+    never_stopped.run()
+
+    path = tmp_path / "checkpoint.safetensors"
+    killed = fresh(checkpoint=path)
+    step = killed._step
+
+    def stop_at(*arguments):
+        if killed.memory.step == killed_at:
+            raise KilledError
+        return step(*arguments)
+
+    killed._step = stop_at
+    with pytest.raises(KilledError):
+        killed.run()
+    resumed = fresh(checkpoint=path)
+    resumed.resume(Checkpoint.load(path))
+    assert resumed.memory.step == killed_at
+    resumed.run()
+    assert same(weights(resumed), weights(never_stopped))
+    assert [p.loss for p in resumed.memory.curve] == [p.loss for p in never_stopped.memory.curve]
+
+
+def test_training_stops_when_quality_no_longer_rises_and_keeps_the_best():
+    run = trainer(SMALL.changed(epochs=50, patience=3))
+    seen = []
+
+    def validate():
+        seen.append(weights(run))
+        return [0.1, 0.5, 0.4, 0.3, 0.2, 0.1][len(seen) - 1]
+
+    run.validate = validate
+    run.run()
+    assert run.memory.epoch == 5
+    assert same(weights(run), seen[1])
+
+
+def test_a_time_budget_ends_the_run_and_stretches_the_schedule():
+    run = trainer(SMALL.changed(time_budget=0.3, epochs=1))
+    rates = []
+    step = run.optimiser.step
+    run.optimiser.step = lambda rate: (rates.append(rate), step(rate))
+    memory = run.run()
+    assert 0.3 <= memory.seconds < 3
+    assert memory.epoch > 1
+    assert rates[0] > 0.09
+    assert rates[-1] < 0.05
+    assert sorted(rates, reverse=True) == rates
+
+
+def test_the_learning_rate_falls_linearly_or_stays():
+    for schedule, expected in (("linear", [0.1 * (1 - i / 18) for i in range(18)]), ("constant", [0.1] * 18)):
+        run = trainer(SMALL.changed(schedule=schedule, batch=8, epochs=6, learning_rate=0.1))
+        rates = []
+        step = run.optimiser.step
+        run.optimiser.step = lambda rate, step=step, rates=rates: (rates.append(rate), step(rate))
+        run.run()
+        assert len(rates) == 18
+        assert rates == pytest.approx(expected)
+
+
+def test_a_loss_that_is_not_finite_stops_with_advice():
+    run = trainer(SMALL.changed(optimiser="sgd", learning_rate=1e30))
+    with pytest.raises(DoxaError, match=r"(?s)the loss became .* try a smaller step: --set learning_rate=1e\+29"):
+        run.run()
+
+
+def test_ctrl_c_leaves_a_usable_model_and_a_checkpoint(tmp_path):
+    run = trainer(checkpoint=tmp_path / "c.safetensors")
+    step = run._step
+
+    def interrupt(*arguments):
+        if run.memory.step == 7:
+            raise KeyboardInterrupt
+        return step(*arguments)
+
+    run._step = interrupt
+    memory = run.run()
+    assert run.interrupted
+    assert memory.step == 7
+    assert all(torch.isfinite(tensor).all() for tensor in weights(run).values())
+    assert Checkpoint.load(tmp_path / "c.safetensors").memory["step"] == 7
+
+
+def test_resuming_with_other_settings_or_beliefs_is_refused(tmp_path):
+    path = tmp_path / "c.safetensors"
+    run = trainer(checkpoint=path)
+    run.run()
+    run.save()
+    with pytest.raises(DoxaError, match="other settings: dimension=8"):
+        trainer(SMALL.changed(dimension=9)).resume(Checkpoint.load(path))
+    some = Beliefs.from_table(board(5))
+    with pytest.raises(DoxaError, match="other beliefs"):
+        Trainer(build(some, SMALL), some, SMALL).resume(Checkpoint.load(path))
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(DoxaError, match="not a whole checkpoint"):
+        Checkpoint.load(path)
+
+
+def test_progress_is_reported_to_the_end():
+    told = []
+    trainer(report=told.append).run()
+    assert told[-1].fraction == 1.0
+    assert told[-1].epoch == 6
+    assert told[-1].beliefs_per_second > 0
+
+
+def test_the_library_prints_nothing(capsys, caplog):
+    with caplog.at_level(logging.DEBUG):
+        trainer().run()
+    assert capsys.readouterr() == ("", "")
+    assert np.isfinite(trainer().run().curve[-1].loss)

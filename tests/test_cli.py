@@ -1,0 +1,347 @@
+"""The command line as a new user meets it: what it prints, its exit codes, and that nothing half-written is left."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from doxa import cli, files
+from doxa.beliefs import Beliefs, split
+from doxa.fitting import fit
+from doxa.model import Model
+from tests.worlds import board
+
+QUICK = [
+    "--set",
+    "dimension=8",
+    "--set",
+    "epochs=3",
+    "--set",
+    "batch=16",
+    "--set",
+    "candidates=8",
+    "--set",
+    "threads=1",
+]
+
+
+def text_lines(path):
+    return path.read_text().splitlines()
+
+
+@pytest.fixture
+def doxa(monkeypatch, capsys):
+    """Run a command; returns exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["doxa", *map(str, arguments)])
+        try:
+            cli.main()
+            code = 0
+        except SystemExit as end:
+            code = end.code or 0
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    parts = split(Beliefs.from_table(board(5)), (0.1, 0.1), seed=0)
+    for name, part in zip(("train", "valid", "test"), parts, strict=True):
+        files.write(part.to_table(), folder / f"{name}.tsv")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    files.write(board(5), folder / "b.tsv")
+    fit(Beliefs.from_table(board(5)), dimension=8, epochs=3, batch=16, candidates=8, threads=1).save(folder / "m")
+    return folder / "m"
+
+
+def test_train_ask_judge_evaluate(doxa, data, tmp_path):
+    out = tmp_path / "m"
+    code, text, _ = doxa("train", data, "--out", out, *QUICK)
+    assert code == 0
+    assert "3 epochs" in text
+    assert sorted(p.name for p in out.iterdir()) == [
+        "entities.parquet", "facts.safetensors", "model.json", "relations.parquet",
+        "weights.safetensors", "words.parquet",
+    ]  # fmt: skip
+
+    code, text, _ = doxa("ask", out, "1,1", "up", "?", "--top", 3)
+    assert code == 0
+    assert text.startswith("1,1 · up · ?\n")
+    assert len(text.splitlines()) == 4
+
+    code, text, _ = doxa("ask", out, "1,1", "?", "1,2", "--mention", "one step up", "--json")
+    answer = json.loads(text)
+    assert answer["question"] == ["1,1", "?", "1,2", "one step up"]
+    assert set(answer["answers"][0]) == {"name", "probability", "known"}
+
+    code, text, err = doxa("judge", out, data / "test.tsv")
+    assert text.splitlines()[0].split("\t") == ["head", "relation", "tail", "mention", "credence", "verdict"]
+    assert len(text.splitlines()) == len(text_lines(data / "test.tsv"))
+    assert "unknown" in err
+    code, *_ = doxa("judge", out, data / "test.tsv", "--out", tmp_path / "judged.tsv")
+    assert code == 0
+    assert "verdict" in (tmp_path / "judged.tsv").read_text()
+
+    code, text, _ = doxa("evaluate", out, data / "test.tsv", "--json", tmp_path / "report.json")
+    assert code == 0
+    assert "Entity inference" in text
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert set(report) == {
+        "entity", "relation", "classification", "calibration", "protocol", "seconds", "peak_rss_mb", "skipped",
+    }  # fmt: skip
+    assert set(report["entity"]) == {"raw", "filtered", "filtered_heads", "filtered_tails", "by_category"}
+    assert set(report["entity"]["raw"]) == {"mr", "mrr", "hits@1", "hits@3", "hits@10"}
+    assert set(report["calibration"]) == {"ece", "brier", "nll"}
+    assert report["protocol"]["queries"] == len(text_lines(data / "test.tsv")) - 1
+    assert report["skipped"] == {"confidence": "the beliefs carry no confidence"}
+
+
+def test_data_inspect_finds_leaks_and_unseen_names(doxa, tmp_path):
+    (tmp_path / "train.tsv").write_text("a\tr\tb\na\tr\tb\nb\ts\tb\nc\tr\tb\n")
+    (tmp_path / "test.tsv").write_text("b\ts\ta\t1\nz\tr\tb\t1\na\tr\tb\t-1\n")
+    code, text, _ = doxa("data", "inspect", tmp_path, "--json")
+    found = json.loads(text)
+    assert code == 0
+    assert found["parts"]["train"] == {
+        "beliefs": 4, "entities": 3, "relations": 2, "duplicate_lines": 1, "repeated_triples": 1, "self_loops": 1,
+    }  # fmt: skip
+    test = found["parts"]["test"]
+    assert (test["with_unseen_entity"], test["already_in_train"], test["reversed_pair_in_train"]) == (1, 1, 1)
+    assert (test["labelled_true"], test["labelled_false"], test["false_but_in_train"]) == (2, 1, 1)
+    assert found["relations"][0] == {
+        "relation": "r", "kind": "N-1", "facts": 2, "tails_per_head": 1.0, "heads_per_tail": 2.0,
+    }  # fmt: skip
+    code, text, _ = doxa("data", "inspect", tmp_path)
+    assert "with unseen entity" in text
+    assert "Relations, 2 of 2" in text
+
+
+def test_help_teaches(doxa):
+    for command in ((), ("train",), ("ask",), ("judge",), ("evaluate",), ("demo",), ("settings",), ("data", "inspect")):
+        code, text, _ = doxa(*command, "--help")
+        assert code == 0
+        assert "Usage" in text
+    for command in ("train", "ask", "judge", "evaluate"):
+        assert "Example" in doxa(command, "--help")[1]
+
+
+def test_settings_are_listed(doxa):
+    _, text, _ = doxa("settings")
+    assert "learning_rate" in text
+    assert "estimator" in text
+
+
+BAD_FILES = {
+    "missing file": (None, "no file or folder"),
+    "empty file": ("", "the file is empty"),
+    "wrong column count": ("a\tr\tb\na\tr\nc\ts\td\n", "line 2: 2 fields where the first line has 3"),
+    "confidence above 1": ("a\tr\tb\t0.5\na\ts\tc\t1.5\n", "line 2: the confidence is '1.5'"),
+    "confidence zero": ("a\tr\tb\t0.5\na\ts\tc\t0\n", "line 2: the confidence is '0'"),
+    "NaN": ("a\tr\tb\t0.5\na\ts\tc\tnan\n", "line 2: the confidence is 'nan'"),
+    "not UTF-8": (b"a\tr\tb\nc\ts\t\xe9t\xe9\n", "line 2: not UTF-8 text"),
+    "one relation only": ("a\tr\tb\nb\tr\tc\n", "name only the relation 'r'"),
+    "one entity only": ("a\tr\ta\na\ts\ta\n", "name 1 entity; at least 2 are needed"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES)
+def test_bad_training_files(doxa, tmp_path, case):
+    content, message = BAD_FILES[case]
+    path, out = tmp_path / "b.tsv", tmp_path / "m"
+    if content is not None:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    code, text, err = doxa("train", path, "--out", out, *QUICK)
+    assert code == 1
+    assert message in err
+    assert "Traceback" not in err
+    assert text == ""
+    assert [p.name for p in tmp_path.iterdir()] == ([] if content is None else ["b.tsv"])
+
+
+def test_a_file_that_is_not_there_for_judge_and_evaluate(doxa, model, tmp_path):
+    for command in ("judge", "evaluate"):
+        code, _, err = doxa(command, model, tmp_path / "none.tsv")
+        assert (code, "no file" in err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "message"),
+    [
+        (("9,9", "up", "?"), 1, "no entity '9,9' in this model"),
+        (("1,1", "upp", "?"), 1, "no relation 'upp' in this model. Did you mean 'up'?"),
+        (("1,1", "up", "1,2"), 2, "none of HEAD, RELATION and TAIL is '?'; expected exactly one"),
+        (("?", "up", "?"), 2, "2 of HEAD, RELATION and TAIL are '?'; expected exactly one"),
+        (("?", "?", "?"), 2, "3 of HEAD"),
+        (("1,1", "up", "?", "--mention", "x"), 2, "--mention helps to find the relation"),
+    ],
+)
+def test_bad_questions(doxa, model, question, code, message):
+    found, text, err = doxa("ask", model, *question)
+    assert (found, text) == (code, "")
+    assert message in err
+
+
+def test_bad_model_folders(doxa, model, tmp_path):
+    code, _, err = doxa("ask", tmp_path / "none", "a", "r", "?")
+    assert (code, "no model folder" in err) == (1, True)
+    code, _, err = doxa("ask", tmp_path, "a", "r", "?")
+    assert (code, "holds no model.json" in err) == (1, True)
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    for path in model.iterdir():
+        (cut / path.name).write_bytes(path.read_bytes())
+    (cut / "weights.safetensors").write_bytes(b"short")
+    code, _, err = doxa("ask", cut, "1,1", "up", "?")
+    assert (code, "the model is damaged" in err) == (1, True)
+
+
+def test_output_folders_that_cannot_be_used(doxa, data, tmp_path):
+    (tmp_path / "taken").write_text("x")
+    code, _, err = doxa("train", data, "--out", tmp_path / "taken", *QUICK)
+    assert (code, "is a file; expected a folder" in err) == (1, True)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("x")
+    code, _, err = doxa("train", data, "--out", tmp_path / "full", *QUICK)
+    assert (code, "already exists and is not empty\n  pass --force to replace it" in err) == (1, True)
+    assert (tmp_path / "full" / "thesis.txt").exists()
+    code, *_ = doxa("train", data, "--out", tmp_path / "full", "--force", *QUICK)
+    assert code == 0
+    assert Model.load(tmp_path / "full").origin["epochs"] == 3
+
+
+def test_an_unwritable_output_folder(doxa, data, tmp_path, monkeypatch):
+    """Refused by the system before any work; for root, who may write anywhere, the refusal is played."""
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    if os.geteuid() == 0:
+
+        def refuse(**_):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("doxa.store.tempfile.mkdtemp", refuse)
+    code, text, err = doxa("train", data, "--out", locked / "m", *QUICK)
+    assert (code, text) == (1, "")
+    assert f"cannot write to {locked / 'm'}: Permission denied in {locked}" in err
+    assert list(locked.iterdir()) == []
+
+
+def test_validation_with_entities_never_seen(doxa, tmp_path):
+    train, valid, out = tmp_path / "train.tsv", tmp_path / "v.tsv", tmp_path / "m"
+    files.write(board(5), train)
+    valid.write_text("1,1\tup\t1,2\n1,1\tright\tMars\n")
+    code, _, err = doxa("train", train, "--valid", valid, "--out", out, *QUICK)
+    assert code == 1
+    assert "belief 2 of the validation set has the entity 'Mars', which training never sees" in err
+    assert not out.exists()
+    code, _, err = doxa("train", train, "--valid", valid, "--out", out, "--on-error", "skip", *QUICK)
+    assert code == 0
+    assert "left out 1 of 2 beliefs" in err.replace("\n", " ")
+
+
+def test_skipping_faulty_lines_says_how_many(doxa, tmp_path):
+    path = tmp_path / "b.tsv"
+    files.write(board(4).drop("mention"), path)
+    path.write_text(path.read_text() + "broken line\n")
+    code, _, err = doxa("train", path, "--out", tmp_path / "m", "--on-error", "skip", *QUICK)
+    assert code == 0
+    assert "skipped 1 of 25 lines" in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--set", "dimensions=5"), 1, "no setting 'dimensions'. Did you mean 'dimension'?"),
+        (("--set", "epochs=0"), 1, "setting epochs is 0; expected at least 1"),
+        (("--score", "magic"), 1, "setting score is 'magic'; expected one of"),
+        (("--on-error", "ignore"), 2, "--on-error 'ignore'; expected raise or skip"),
+        (("--resume",), 1, "holds no unfinished run to resume"),
+        (("--set", "objective=confidence"), 1, "objective=confidence needs beliefs with confidence"),
+        (("--set", "optimiser=sgd", "--set", "learning_rate=1e30"), 1, "the loss became"),
+    ],
+)
+def test_bad_options_leave_nothing_behind(doxa, data, tmp_path, arguments, code, message):
+    out = tmp_path / "m"
+    found, text, err = doxa("train", data, "--out", out, *QUICK, *arguments)
+    assert (found, text) == (code, "")
+    assert message in err
+    assert not out.exists()
+
+
+def test_bad_evaluation_options(doxa, model, tmp_path):
+    file = model.parent / "b.tsv"
+    assert doxa("evaluate", model, file, "--tasks", "magic")[0] == 2
+    assert doxa("evaluate", model, file, "--filter", "some")[0] == 2
+    code, _, err = doxa("evaluate", model, file, "--json", tmp_path / "none" / "r.json")
+    assert (code, "no folder" in err) == (1, True)
+
+
+def test_wrong_usage_is_exit_code_two(doxa, model):
+    assert doxa("ask", model)[0] == 2
+    assert doxa("nonsense")[0] == 2
+
+
+def test_debug_shows_the_traceback(doxa, model):
+    from doxa.errors import DoxaError
+
+    with pytest.raises(DoxaError):
+        doxa("--debug", "ask", model, "nobody", "up", "?")
+
+
+def run_doxa(*arguments, **options):
+    code = "from doxa.cli import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
+
+
+def test_killed_and_resumed_ends_like_never_killed(tmp_path):
+    """SIGKILL in the middle of a run, then --resume: the same weights, bit for bit."""
+    data = tmp_path / "b.tsv"
+    files.write(board(12), data)
+    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch=16", "--set", "patience=0",
+               "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    whole = run_doxa("train", data, "--out", tmp_path / "whole", *options, **quiet)
+    killed = run_doxa("train", data, "--out", tmp_path / "killed", *options, **quiet)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert all(p.name.startswith("checkpoint") for p in (tmp_path / "killed").iterdir())
+    assert run_doxa("ask", tmp_path / "killed", "a", "r", "?", **quiet).wait() == 1
+    assert run_doxa("train", data, "--out", tmp_path / "killed", *options, "--resume", **quiet).wait() == 0
+    assert whole.wait() == 0
+    read = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert read[0] == read[1]
+    assert not (tmp_path / "killed" / "checkpoint.safetensors").exists()
+
+
+def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
+    data, out = tmp_path / "b.tsv", tmp_path / "m"
+    files.write(board(12), data)
+    options = ["--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1", "--set", "patience=0",
+               "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    run = run_doxa("train", data, "--out", out, *options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "the model is usable" in err
+    model = Model.load(out)
+    assert model.origin["interrupted"]
+    assert len(model.tails("1,1", "up")) == 10
+    assert (out / "checkpoint.safetensors").exists()
