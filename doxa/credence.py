@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
 from sklearn.linear_model import LogisticRegression
+from torch import Tensor
 
 from doxa.beliefs import Ids
 
@@ -62,6 +64,25 @@ def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
     if best == len(ordered):
         return float(ordered[-1]) + 1.0
     return float(ordered[best - 1] + ordered[best]) / 2
+
+
+@dataclass(frozen=True)
+class Temperatures:
+    """Probabilities of answers are softmaxes of logits / temperature, one temperature per kind of question."""
+
+    head: float = 1.0
+    relation: float = 1.0
+    tail: float = 1.0
+
+
+def best_temperature(logits: Tensor, truth: Tensor) -> float:
+    """The T that makes the truth most likely under softmax(logits / T); (n, C), (n,) → T in [1/50, 50]."""
+
+    def surprise(log_temperature: float) -> float:
+        shares = (logits.double() / np.exp(log_temperature)).log_softmax(1)
+        return -float(shares.gather(1, truth[:, None]).mean())
+
+    return float(np.exp(minimize_scalar(surprise, bounds=(-np.log(50), np.log(50)), method="bounded").x))
 
 
 @dataclass(frozen=True)

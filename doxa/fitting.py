@@ -17,7 +17,7 @@ import torch
 from doxa import store
 from doxa.answering.verdicts import log_products, margins
 from doxa.beliefs import UNKNOWN, Beliefs, split
-from doxa.credence import Calibrator, Thresholds
+from doxa.credence import FEWEST, Calibrator, Temperatures, Thresholds, best_temperature
 from doxa.errors import DoxaError
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
@@ -26,11 +26,14 @@ from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.trainer import Progress, Trainer
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 from doxa.systems import build
 
 log = logging.getLogger(__name__)
+
+MOST_LOGITS = 2e7
+"""Table of scores used to fit temperatures, in numbers, at most."""
 
 MOST_JUDGED = 20_000
 """Validation beliefs used for thresholds and calibration at most."""
@@ -125,6 +128,7 @@ def _fit(
         train=facts.triples,
         valid=np.zeros((0, 3), np.int64) if valid is None else valid.true_ones().triples,
         thresholds=thresholds,
+        temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones()),
         calibrator=calibrator,
         origin={
             "beliefs": len(train),
@@ -190,6 +194,22 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
         return float(np.mean([Metrics.of(ranks.filtered).mrr for ranks in found]))
 
     return quality
+
+
+@torch.no_grad()
+def _temperatures(pbe: PBE, valid: Beliefs) -> Temperatures:
+    """One temperature per kind of question, from the likelihood of validation beliefs (true ones)."""
+    most = max(20, int(MOST_LOGITS / max(pbe.entities, pbe.relations)))
+    if len(valid) > most:
+        valid = valid.take(np.random.default_rng(0).permutation(len(valid))[:most])
+    if len(valid) < FEWEST:
+        return Temperatures()
+    b = Batch.of(valid)
+    return Temperatures(
+        head=best_temperature(pbe.head_logits(b.relation, b.tail), b.head),
+        relation=best_temperature(pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets), b.relation),
+        tail=best_temperature(pbe.tail_logits(b.head, b.relation), b.tail),
+    )
 
 
 def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.beliefs import Names
-from doxa.credence import Calibrator, Thresholds
+from doxa.credence import Calibrator, Temperatures, Thresholds
 from doxa.facts import Facts
 from doxa.pbe import PBE
 from doxa.settings import Settings
@@ -29,6 +29,7 @@ class Learnt:
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
     thresholds: Thresholds
+    temperatures: Temperatures
     calibrator: Calibrator
     origin: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from safetensors.torch import load_file, save_file
 
 from doxa import settings as knobs
 from doxa.beliefs import Names, Vocabulary
-from doxa.credence import Calibrator, Thresholds
+from doxa.credence import Calibrator, Temperatures, Thresholds
 from doxa.errors import DoxaError
 from doxa.learnt import Learnt
 from doxa.systems import assemble
@@ -95,6 +96,7 @@ def load(folder: Path) -> Learnt:
             train=facts["train"].long().numpy(),
             valid=facts["valid"].long().numpy(),
             thresholds=Thresholds(by_relation, manifest["thresholds"]["overall"]),
+            temperatures=Temperatures(**manifest["temperatures"]),
             calibrator=Calibrator(**manifest["calibrator"]),
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
@@ -181,7 +183,8 @@ def _write(learnt: Learnt, folder: Path) -> None:
         "settings": learnt.settings.as_dict(),
         "origin": learnt.origin,
         "thresholds": {"overall": learnt.thresholds.overall, "by_relation": by_relation},
-        "calibrator": {"slope": learnt.calibrator.slope, "offset": learnt.calibrator.offset},
+        "temperatures": asdict(learnt.temperatures),
+        "calibrator": asdict(learnt.calibrator),
         "curve": list(learnt.curve),
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }

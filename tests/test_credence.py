@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.credence import Calibrator, Thresholds, best_threshold
+from doxa.credence import Calibrator, Thresholds, best_temperature, best_threshold
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -42,6 +43,13 @@ def test_the_calibrator_recovers_known_odds():
     assert found.slope == pytest.approx(0.7, abs=0.03)
     assert found.offset == pytest.approx(-0.3, abs=0.05)
     assert found.credence(np.array([0.3 / 0.7]))[0] == pytest.approx(0.5, abs=0.02)
+
+
+def test_the_temperature_that_made_the_data_is_found_again():
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(5000, 6, generator=generator)
+    truth = torch.multinomial((logits / 2.5).softmax(1), 1, generator=generator).squeeze(1)
+    assert best_temperature(logits, truth) == pytest.approx(2.5, rel=0.05)
 
 
 def test_where_labels_cannot_tell_credence_keeps_the_order_of_margins(caplog):

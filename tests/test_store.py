@@ -34,6 +34,7 @@ def test_everything_comes_back(model, folder):
     assert np.array_equal(loaded.thresholds.by_relation, model.thresholds.by_relation, equal_nan=True)
     assert loaded.thresholds.overall == model.thresholds.overall
     assert loaded.calibrator == model.calibrator
+    assert loaded.temperatures == model.temperatures
     assert loaded.origin == model.origin
     assert loaded.curve == model.curve
 

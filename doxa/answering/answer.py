@@ -53,10 +53,10 @@ class Answer:
 
 
 def ranked(
-    log_probabilities: Tensor, candidates: Ids, known: Ids, names: Vocabulary, top: int, new_only: bool
+    logits: Tensor, candidates: Ids, known: Ids, names: Vocabulary, top: int, new_only: bool
 ) -> tuple[Candidate, ...]:
-    """The `top` most probable candidates; equal ones in order of their ids."""
-    probability = log_probabilities.double().exp().numpy()
+    """The `top` most probable candidates by the softmax of their logits; equal ones in order of their ids."""
+    probability = logits.double().softmax(0).numpy()
     is_known = np.isin(candidates, known)
     order = np.argsort(-probability, kind="stable")
     if new_only:

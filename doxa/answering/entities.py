@@ -14,9 +14,9 @@ def tails(learnt: Learnt, head: str, relation: str, top: int = 10, new_only: boo
     """Pr(t|h,r) over all entities seen as a tail (Eq. 8). `new_only` lists only what is not yet known."""
     names, pbe = learnt.names, learnt.pbe
     h, r = np.array([names.entities.id(head)]), np.array([names.relations.id(relation)])
-    probabilities = pbe.log_tails(torch.from_numpy(h), torch.from_numpy(r))[0]
+    logits = pbe.log_tails(torch.from_numpy(h), torch.from_numpy(r))[0] / learnt.temperatures.tail
     known = learnt.known.tails(h, r)[1]
-    answers = ranked(probabilities, pbe.seen_tails.numpy(), known, names.entities, top, new_only)
+    answers = ranked(logits, pbe.seen_tails.numpy(), known, names.entities, top, new_only)
     return Answer((head, relation, "?", None), answers)
 
 
@@ -25,7 +25,7 @@ def heads(learnt: Learnt, relation: str, tail: str, top: int = 10, new_only: boo
     """Pr(h|r,t) over all entities seen as a head (Eq. 9). `new_only` lists only what is not yet known."""
     names, pbe = learnt.names, learnt.pbe
     r, t = np.array([names.relations.id(relation)]), np.array([names.entities.id(tail)])
-    probabilities = pbe.log_heads(torch.from_numpy(r), torch.from_numpy(t))[0]
+    logits = pbe.log_heads(torch.from_numpy(r), torch.from_numpy(t))[0] / learnt.temperatures.head
     known = learnt.known.heads(r, t)[1]
-    answers = ranked(probabilities, pbe.seen_heads.numpy(), known, names.entities, top, new_only)
+    answers = ranked(logits, pbe.seen_heads.numpy(), known, names.entities, top, new_only)
     return Answer(("?", relation, tail, None), answers)

@@ -20,9 +20,11 @@ def relations(
     h, t = np.array([names.entities.id(head)]), np.array([names.entities.id(tail)])
     said = names.words.ids(words(pl.Series([mention], dtype=pl.String))[0])
     said = said[said >= 0] if pbe.mention is not None else said[:0]
-    probabilities = pbe.log_relations_with_mention(
+    logits = pbe.log_relations_with_mention(
         torch.from_numpy(h), torch.from_numpy(t), torch.from_numpy(said), torch.tensor([0, len(said)])
     )[0]
     known = learnt.known.links(h, t)[1]
-    answers = ranked(probabilities, np.arange(pbe.relations), known, names.relations, top, new_only)
+    answers = ranked(
+        logits / learnt.temperatures.relation, np.arange(pbe.relations), known, names.relations, top, new_only
+    )
     return Answer((head, "?", tail, mention), answers)

@@ -1,9 +1,12 @@
 """Questions in, answers out."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from doxa.beliefs import Beliefs
+from doxa.credence import Temperatures
 from doxa.errors import DoxaError
 from doxa.fitting import fit
 from doxa.model import Model
@@ -42,6 +45,16 @@ def test_answers_equal_the_reference(model):
     said = [names.words.id(word) for word in ("one", "step", "up")]
     by_name = {c.name: c.probability for c in model.relations("1,1", "1,2", mention="One step up!")}
     assert by_name["up"] == pytest.approx(reference.pr_relation_with_mention(world, h, r, t, said), rel=1e-4)
+
+
+def test_a_temperature_sharpens_or_flattens_one_kind_of_question(model):
+    hot = replace(model, temperatures=Temperatures(tail=2.0))
+    plain, tempered = model.tails("1,1", "up", top=99), hot.tails("1,1", "up", top=99)
+    assert [c.name for c in plain] == [c.name for c in tempered]
+    expected = np.sqrt([c.probability for c in plain])
+    assert np.allclose([c.probability for c in tempered], expected / expected.sum())
+    assert hot.heads("up", "1,2") == model.heads("up", "1,2")
+    assert hot.relations("1,1", "1,2") == model.relations("1,1", "1,2")
 
 
 def test_unknown_words_and_no_words_leave_the_entities_to_decide(model):
