@@ -184,8 +184,12 @@ class Beliefs:
         return self.take(np.flatnonzero(mask))
 
     def true_ones(self) -> Beliefs:
-        """The beliefs labelled true; all of them when there are no labels."""
-        return self if self.label is None else self.where(self.label == 1)
+        """The beliefs labelled true, without the label; all of them when there are no labels."""
+        return self if self.label is None else replace(self.where(self.label == 1), label=None)
+
+    def own_names(self) -> Beliefs:
+        """The same beliefs in a vocabulary of just the names they use."""
+        return Beliefs.from_table(self.to_table())
 
     def without_mentions(self) -> Beliefs:
         return replace(self, mention=Ragged.empty(len(self)), text=None)
@@ -206,11 +210,12 @@ class Beliefs:
         )
 
     def checksum(self) -> str:
-        """SHA-256 of the triples by name, in order: what a model says it was trained on."""
+        """SHA-256 of everything that is learnt from, by name and in order: what a model says it was trained on."""
         digest = hashlib.sha256()
-        for vocabulary in (self.names.entities, self.names.relations):
+        for vocabulary in (self.names.entities, self.names.relations, self.names.words):
             digest.update("\n".join(vocabulary.names.to_list()).encode())
-        digest.update(np.ascontiguousarray(self.triples).tobytes())
+        for column in (self.triples, self.mention.values, self.mention.offsets, self.confidence):
+            digest.update(np.ascontiguousarray(column).tobytes())
         return digest.hexdigest()
 
 

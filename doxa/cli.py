@@ -69,25 +69,28 @@ def train(
     settings = Settings().changed(**(values | parse_assignments(set_)))
     store.check_vacant(out, force, resume)
     parts = files.dataset(data)
+    for source in (data, valid):
+        if source is not None and source.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
     beliefs = _read(parts.train, on_error)
     valid_path = valid or parts.valid
     held = _read(valid_path, on_error) if valid_path else None
-    display.err.print(f"{parts.train}: {beliefs}")
-    display.err.print(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
+    display.tell(f"{parts.train}: {beliefs}")
+    display.tell(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
     with display.training_progress() as report:
         model = fit_to_folder(
             beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
     quality = [point["quality"] for point in model.curve if point["quality"] is not None]
     said = f", validation {max(quality):.3f} (filtered MRR of head, relation and tail)" if quality else ""
-    display.out.print(f"{out}: {model!r}")
-    display.out.print(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
+    display.say(f"{out}: {model!r}")
+    display.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
     if model.origin["interrupted"]:
-        display.err.print("Stopped early; the model is usable. To go on, repeat the command with --resume.")
+        display.tell("Stopped early; the model is usable. To go on, repeat the command with --resume.")
         raise typer.Exit(130)
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})
 def ask(
     model: ModelFolder,
     head: Annotated[str, typer.Argument(help="Head, or '?'.")],
@@ -126,7 +129,7 @@ def ask(
     if json_:
         print(json.dumps(answer.as_dict(), ensure_ascii=False))
     else:
-        display.out.print(str(answer), markup=False, soft_wrap=True)
+        display.say(str(answer))
 
 
 @app.command()
@@ -148,6 +151,8 @@ def judge(
     from doxa.beliefs import Beliefs
     from doxa.model import Model
 
+    if out is not None and out.resolve() == file.resolve():
+        raise UsageError(f"--out {out} would replace the file being judged", "choose another file")
     learnt = Model.load(model)
     table = files.read(file, _on_error(on_error))
     found = answering.judge(learnt, Beliefs.from_table(table, learnt.names))
@@ -159,7 +164,7 @@ def judge(
     else:
         files.write(table, out)
     counts = ", ".join(f"{(verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
-    display.err.print(f"{file}: {counts}")
+    display.tell(f"{file}: {counts}")
 
 
 @app.command()
@@ -178,7 +183,7 @@ def evaluate(
     rank_all: Annotated[
         bool, typer.Option("--rank-all", help="Of a labelled file, rank the false beliefs too.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.", min=0)] = 0,
     json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
     on_error: OnErrorOption = "raise",
 ) -> None:
@@ -191,13 +196,16 @@ def evaluate(
     """
     from doxa import display
     from doxa.evaluation.report import evaluate as run
+    from doxa.files.atomic import written
     from doxa.model import Model
 
     wanted = [task.strip() for task in tasks.split(",") if task.strip()]
     filter_rule = _one_of("--filter", filter_, ("all", "train"))
     candidate_rule = _one_of("--candidates", candidates, ("all", "relation"))
-    if json_ is not None and not json_.parent.is_dir():
-        raise DoxaError(f"cannot write {json_}: no folder {json_.parent}")
+    if not wanted:
+        raise UsageError("--tasks names no task")
+    if json_ is not None and (json_.is_dir() or not json_.parent.is_dir()):
+        raise DoxaError(f"cannot write {json_}: {'it is a folder' if json_.is_dir() else f'no folder {json_.parent}'}")
     learnt = Model.load(model)
     beliefs = _read(file, on_error)
     with display.busy("evaluating") as say:
@@ -213,7 +221,9 @@ def evaluate(
         )
     display.show_evaluation(found)
     if json_ is not None:
-        json_.write_text(json.dumps(found.as_dict(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        with written(json_) as unfinished:
+            text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+            unfinished.write_text(text + "\n", encoding="utf-8")
 
 
 @app.command()
@@ -292,6 +302,7 @@ def _one_of(option: str, value: str, choices: tuple[str, ...]) -> Any:
 def main() -> None:
     """Run the command line; a fault is one line and an exit code, with a traceback only under --debug."""
     if "--debug" in sys.argv:
+        sys.argv.remove("--debug")
         app()
         return
     try:

@@ -95,12 +95,14 @@ class Calibrator:
     @classmethod
     def fit(cls, margins: Numbers, label: NDArray[np.int8]) -> Calibrator:
         """Logistic regression of truth on the margin (Platt scaling); σ(margin) where the labels cannot tell."""
-        if min((label == 1).sum(), (label == -1).sum()) >= FEWEST:
-            found = LogisticRegression(C=1e3).fit(margins[:, None], label)
-            if found.coef_[0, 0] > 0:
-                return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
-        log.warning("too few validation beliefs to calibrate credence; take its order seriously, not its size")
-        return cls(1.0, 0.0)
+        if min((label == 1).sum(), (label == -1).sum()) < FEWEST:
+            log.warning("too few validation beliefs to calibrate credence: take its order seriously, not its size")
+            return cls(1.0, 0.0)
+        found = LogisticRegression(C=1e3).fit(margins[:, None], label)
+        if found.coef_[0, 0] <= 0:
+            log.warning("the model does not tell true from false validation beliefs: credence means little")
+            return cls(1.0, 0.0)
+        return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
 
     def credence(self, margins: Numbers) -> Numbers:
         return np.asarray(1 / (1 + np.exp(-np.clip(self.slope * margins + self.offset, -500, 500))))

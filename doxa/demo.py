@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from doxa import atlas, files, plots, store
+from doxa import atlas, files, plots
 from doxa.answering import Answer
 from doxa.beliefs import Beliefs
 from doxa.credence import Thresholds
-from doxa.display import busy, out, show_ranking, show_table, training_progress
+from doxa.display import busy, out, say, show_ranking, show_table, training_progress
+from doxa.errors import DoxaError
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.report import (
     Evaluation,
@@ -43,9 +44,7 @@ QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
 
 def run(folder: Path, force: bool = False) -> None:
     """Run the demo, leaving the data, the model and the pictures in `folder`."""
-    store.check_vacant(folder, force, resume=False)
-    if folder.exists():
-        shutil.rmtree(folder)
+    _clear(folder, force)
     world = atlas.load()
     for name in ("train", "valid", "test"):
         files.write(getattr(world, name), folder / "data" / f"{name}.tsv")
@@ -53,8 +52,8 @@ def run(folder: Path, force: bool = False) -> None:
     valid, test = (Beliefs.from_table(table, train.names) for table in (world.valid, world.test))
     began = time.monotonic()
     out.rule("[bold]doxa · a belief in, a probability out", align="left", style="dim")
-    out.print(f"The atlas of the world: {train}")
-    out.print("It learns from sentences of a simulated reader that is wrong about one time in twenty.\n")
+    say(f"The atlas of the world: {train}")
+    say("It learns from sentences of a simulated reader that is wrong about one time in twenty.\n")
     with training_progress() as report:
         model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
     with busy("measuring on the withheld test beliefs"):
@@ -71,20 +70,36 @@ def run(folder: Path, force: bool = False) -> None:
     _next_steps(folder)
 
 
+def _clear(folder: Path, force: bool) -> None:
+    """Make room: an earlier demo is replaced with `force`, anything else is left alone."""
+    if not folder.exists():
+        return
+    ours = {"data", "model", "learning_curve.png", "reliability.png"}
+    foreign = [] if folder.is_file() else sorted(path.name for path in folder.iterdir() if path.name not in ours)
+    if folder.is_file() or foreign:
+        raise DoxaError(f"{folder} is not the folder of an earlier demo", "choose a new one with --out")
+    if not force:
+        raise DoxaError(f"{folder} already exists", "pass --force to replace it")
+    shutil.rmtree(folder)
+
+
 def _results(model: Model, found: Evaluation, train: Beliefs, valid: Beliefs, test: Beliefs) -> None:
     popularity = Popularity(model.trained_facts)
     known = model.known.union(test.triples)
     assert found.entity
     assert found.relation
     assert found.classification
-    entity = {"popularity": entity_report(popularity, test, known).filtered, "doxa": found.entity.filtered}
+    entity = {
+        "popularity": entity_report(popularity, test, known, model.trained_facts).filtered,
+        "doxa": found.entity.filtered,
+    }
     relation = {
         "popularity": relation_report(popularity, test, known).filtered,
         "doxa, entities alone": relation_report(model.pbe, test, known, "pair").filtered,
         "doxa, words alone": relation_report(model.pbe, test, known, "mention").filtered,
         "doxa, entities and words": found.relation.filtered,
     }
-    judged, tested = labelled_beliefs(valid, model.known, 0), labelled_beliefs(test, model.known, 0)
+    judged, tested = (labelled_beliefs(part, known, 0) for part in (valid, test))
     assert judged.label is not None
     thresholds = Thresholds.fit(popularity.plausibility(judged), judged.relation, judged.label, popularity.relations)
     verdict = popularity.plausibility(tested) >= thresholds.of(tested.relation)
@@ -106,7 +121,7 @@ def _questions(model: Model) -> None:
             answer = model.heads(relation, tail, top=3, new_only=True)
         else:
             answer = model.relations(head, tail, mention, top=3)
-        out.print(_one_line(answer), markup=False, soft_wrap=True)
+        say(_one_line(answer))
 
 
 def _one_line(answer: Answer) -> str:
@@ -141,4 +156,4 @@ def _next_steps(folder: Path) -> None:
         f"doxa evaluate {model} {folder / 'data' / 'test.tsv'}",
         "doxa train YOUR_BELIEFS.tsv --out my-model",
     ):
-        out.print(f"  .venv/bin/{command}", markup=False, soft_wrap=True)
+        say(f"  .venv/bin/{command}")

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.logging import RichHandler
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -18,14 +17,28 @@ if TYPE_CHECKING:
     from doxa.evaluation.report import Evaluation
     from doxa.learning.trainer import Progress as TrainingProgress
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+out = Console(highlight=False, emoji=False)
+err = Console(stderr=True, highlight=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """Print text as it is, unwrapped: names may hold brackets and colons."""
+    out.print(text, markup=False, soft_wrap=True)
+
+
+def tell(text: str) -> None:
+    """The same on standard error."""
+    err.print(text, markup=False, soft_wrap=True)
 
 
 def show_notices() -> None:
     """Print the library's warnings as plain lines on standard error."""
-    handler = RichHandler(console=err, show_time=False, show_path=False, show_level=False, markup=False)
-    handler.setFormatter(logging.Formatter("Note: %(message)s"))
+
+    class Notices(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            tell(f"Note: {record.getMessage()}")
+
+    handler = Notices()
     logger = logging.getLogger("doxa")
     logger.handlers = [handler]
     logger.setLevel(logging.WARNING)
@@ -92,7 +105,7 @@ def show_ranking(title: str, rows: dict[str, Metrics]) -> None:
     out.print(f"[dim]{'':{width}}" + "".join(f"{heading:>11}" for heading in headings) + "[/]")
     for name, metrics in rows.items():
         shares = "".join(f"{share:11.1%}" for share in metrics.hits.values())
-        out.print(f"{name:{width}}{metrics.mr:11,.1f}{metrics.mrr:11.3f}{shares}", soft_wrap=True)
+        say(f"{name:{width}}{metrics.mr:11,.1f}{metrics.mrr:11.3f}{shares}")
 
 
 def show_evaluation(found: Evaluation) -> None:
@@ -116,7 +129,9 @@ def show_evaluation(found: Evaluation) -> None:
         out.print(f"[dim]{task}: not run, {reason}[/]")
     p = found.protocol
     unseen = f", {p['unseen']:,} of them with names the model never saw (ranked as a guess)" if p["unseen"] else ""
+    judged = f"{p['judged']:,} judged, falsehoods: {p['negatives']}; " if p["judged"] else ""
     out.print(
-        f"[dim]{p['queries']:,} beliefs{unseen}; filter {p['filter']}, ties {p['ties']}, candidates {p['candidates']}, "
-        f"falsehoods: {p['negatives']}; {sum(found.seconds.values()):.1f} s, peak memory {found.peak_rss_mb:,.0f} MB[/]"
+        f"[dim]{p['queries']:,} beliefs{unseen}; filter {p['filter']}, ties {p['ties']}, candidates {p['candidates']}; "
+        f"{judged}{sum(found.seconds.values()):.1f} s, peak memory {found.peak_rss_mb:,.0f} MB[/]",
+        soft_wrap=True,
     )

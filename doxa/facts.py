@@ -36,6 +36,7 @@ class Facts:
 
     def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
         keys = (head * self.relations + relation) * self.entities + tail
+        keys = np.where((head < 0) | (relation < 0) | (tail < 0), -1, keys)
         return np.searchsorted(self._keys, keys, side="right") > np.searchsorted(self._keys, keys, side="left")
 
     def tails(self, head: Ids, relation: Ids) -> Pairs:

@@ -56,14 +56,16 @@ def fit(
     Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
     """
     settings = (settings or Settings()).changed(**values)
-    train = beliefs.true_ones()
+    train = beliefs if beliefs.label is None else beliefs.true_ones().own_names()
+    if not len(train):
+        raise DoxaError("no belief of the training set is labelled true; there is nothing to learn from")
     if valid is None and settings.holdout:
         train, valid = split(train, (settings.holdout,), settings.seed)
     elif valid is not None:
         valid = _checked_validation(train, valid, on_error)
     _check(train, settings)
     before = torch.get_num_threads()
-    torch.set_num_threads(settings.threads or len(os.sched_getaffinity(0)))
+    torch.set_num_threads(settings.threads or _cores())
     try:
         return _fit(train, valid if valid is not None and len(valid) else None, settings, report, checkpoint, resume)
     finally:
@@ -113,7 +115,8 @@ def _fit(
     facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
     known = facts if valid is None else facts.union(valid.true_ones().triples)
     quality = None if valid is None else _quality(pbe, valid.true_ones(), known, settings)
-    trainer = Trainer(pbe, train, settings, quality, report, checkpoint)
+    inputs = train.checksum() + ("" if valid is None else valid.checksum())
+    trainer = Trainer(pbe, train, settings, quality, report, checkpoint, inputs)
     if resume and checkpoint is not None:
         trainer.resume(Checkpoint.load(checkpoint))
     memory = trainer.run()
@@ -147,9 +150,14 @@ def _fit(
     )
 
 
+def _cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _check(train: Beliefs, settings: Settings) -> None:
     """Refuse beliefs nothing can be learnt from."""
-    entities = len(np.union1d(train.head, train.tail)) if len(train) else 0
+    entities = len(np.union1d(train.head, train.tail))
     if entities < 2:
         raise DoxaError(f"the beliefs name {entities} entit{'y' if entities == 1 else 'ies'}; at least 2 are needed")
     relations = len(np.unique(train.relation))
@@ -175,12 +183,15 @@ def _checked_validation(train: Beliefs, valid: Beliefs, on_error: str) -> Belief
             raise DoxaError(
                 f"belief {unseen[0] + 1} of the validation set has the {kind} {own[int(unseen[0])]!r}, "
                 "which training never sees",
-                "to leave such beliefs out of validation and count them, pass --on-error skip",
+                'to leave such beliefs out and count them, pass --on-error skip (in Python: on_error="skip")',
             )
     if not encoded.seen.all():
         log.warning("validation: left out %d of %d beliefs with names training never sees",
                     int((~encoded.seen).sum()), len(encoded))  # fmt: skip
-    return encoded.where(encoded.seen)
+    encoded = encoded.where(encoded.seen)
+    if encoded.label is not None and not (encoded.label == 1).any():
+        raise DoxaError("no belief of the validation set is labelled true; validation needs some that are")
+    return encoded
 
 
 def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Callable[[], float]:

@@ -5,11 +5,12 @@ The command line (`--set name=value`), the saved model and docs/settings.md all 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from typing import Any
 
-from doxa.errors import DoxaError, did_you_mean
+from doxa.errors import UsageError, did_you_mean
 
 
 def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float | None = None) -> Any:
@@ -59,7 +60,9 @@ class Settings:
 
     holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
     validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
-    patience: int = _setting(5, "validations without progress before stopping; 0 = never stop early", low=0)
+    patience: int = _setting(
+        5, "epochs without progress before stopping; 0 = never, and none under a time budget", low=0
+    )
     checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
     seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
     threads: int = _setting(0, "threads of the one worker; 0 = one per core", low=0)
@@ -67,10 +70,12 @@ class Settings:
     def __post_init__(self) -> None:
         for knob in fields(self):
             _check(knob, getattr(self, knob.name))
+        if self.seed >= 2**63:
+            raise UsageError(f"setting seed is {self.seed}; expected a number below 2^63")
         if self.holdout >= 1:
-            raise DoxaError(f"setting holdout is {self.holdout}; expected a share below 1")
+            raise UsageError(f"setting holdout is {self.holdout}; expected a share below 1")
         if self.objective == "confidence" and self.estimator in ("sampled", "exact"):
-            raise DoxaError(
+            raise UsageError(
                 f"objective=confidence cannot use estimator={self.estimator}: a softmax cannot reach "
                 "confidence 1 for one-to-many relations",
                 "leave the estimator out, or set estimator=negative",
@@ -99,7 +104,7 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals:
-            raise DoxaError(f"--set takes name=value, not {assignment!r}")
+            raise UsageError(f"--set takes name=value, not {assignment!r}")
         knob = _knob(name.strip())
         values[knob.name] = _parse(knob, text.strip())
     return values
@@ -143,7 +148,7 @@ def _knob(name: str) -> Field[Any]:
         if knob.name == name:
             return knob
     names = [knob.name for knob in fields(Settings)]
-    raise DoxaError(f"no setting {name!r}.{did_you_mean(name, names)}", "`doxa settings` lists them all")
+    raise UsageError(f"no setting {name!r}.{did_you_mean(name, names)}", "`doxa settings` lists them all")
 
 
 def _parse(knob: Field[Any], text: str) -> Any:
@@ -152,25 +157,27 @@ def _parse(knob: Field[Any], text: str) -> Any:
         words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
         if text.lower() in words:
             return words[text.lower()]
-        raise DoxaError(f"setting {knob.name}={text!r}; expected true or false")
+        raise UsageError(f"setting {knob.name}={text!r}; expected true or false")
     try:
         return kind(text)
     except ValueError:
-        raise DoxaError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
+        raise UsageError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
 
 
 def _check(knob: Field[Any], value: Any) -> None:
     kind = type(knob.default)
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not fits or (isinstance(value, bool) and kind is not bool):
-        raise DoxaError(f"setting {knob.name} is {value!r}; expected {_kind_name(kind)}")
+        raise UsageError(f"setting {knob.name} is {value!r}; expected {_kind_name(kind)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UsageError(f"setting {knob.name} is {value}; expected a finite number")
     choices, low = knob.metadata["choices"], knob.metadata["low"]
     if choices and value not in choices:
-        raise DoxaError(
+        raise UsageError(
             f"setting {knob.name} is {value!r}; expected one of {', '.join(str(choice) for choice in choices)}"
         )
     if low is not None and not value >= low:
-        raise DoxaError(f"setting {knob.name} is {value}; expected at least {low:g}")
+        raise UsageError(f"setting {knob.name} is {value}; expected at least {low:g}")
 
 
 def _kind_name(kind: type) -> str:

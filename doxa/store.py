@@ -43,7 +43,9 @@ def save(learnt: Learnt, folder: Path, force: bool = False, keep_checkpoint: boo
     `keep_checkpoint` leaves an interrupted run's checkpoint in the folder, to be resumed.
     """
     if (folder / MANIFEST).exists() and not force:
-        raise DoxaError(f"{folder} already holds a model", "pass --force to replace it")
+        raise DoxaError(f"{folder} already holds a model", "pass --force (in Python: force=True) to replace it")
+    _check_ours(folder)
+    folder = folder.resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
@@ -51,7 +53,7 @@ def save(learnt: Learnt, folder: Path, force: bool = False, keep_checkpoint: boo
             _write(learnt, unfinished)
             unfinished.chmod(0o755)
             if keep_checkpoint and (folder / CHECKPOINT).exists():
-                os.rename(folder / CHECKPOINT, unfinished / CHECKPOINT)
+                os.link(folder / CHECKPOINT, unfinished / CHECKPOINT)
             _move_in(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -71,7 +73,7 @@ def load(folder: Path) -> Learnt:
             raise DoxaError(f"{path} holds {found:,} bytes where {size:,} were written: the model is damaged")
     try:
         names = Names(**{
-            plural: Vocabulary(pl.read_parquet(folder / f"{plural}.parquet")["name"], kind)
+            plural: Vocabulary(pl.read_parquet(folder / f"{plural}.parquet", glob=False)["name"], kind)
             for plural, kind in VOCABULARIES.items()
         })  # fmt: skip
         settings = knobs.from_dict(manifest["settings"])
@@ -114,9 +116,13 @@ def load(folder: Path) -> Learnt:
 
 
 def check_vacant(folder: Path, force: bool, resume: bool) -> None:
-    """Refuse an output folder that is taken or cannot be written, before any work is done."""
+    """Refuse an output folder that is taken or cannot be written, before any work is done.
+
+    `force` replaces a model or an unfinished run, and nothing else: other people's files are never removed.
+    """
     if folder.exists() and not folder.is_dir():
         raise DoxaError(f"{folder} is a file; expected a folder to write the model to")
+    _check_ours(folder)
     if resume:
         if not (folder / CHECKPOINT).exists():
             raise DoxaError(f"{folder} holds no unfinished run to resume", "start one without --resume")
@@ -125,8 +131,8 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
             raise DoxaError(
                 f"{folder} already holds an unfinished run", "pass --resume to go on with it or --force to start anew"
             )
-        raise DoxaError(f"{folder} already exists and is not empty", "pass --force to replace it")
-    nearest = folder
+        raise DoxaError(f"{folder} already holds a model", "pass --force to replace it")
+    nearest = folder.resolve()
     while not nearest.exists():
         nearest = nearest.parent
     try:
@@ -135,9 +141,24 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
         raise DoxaError(f"cannot write to {folder}: {fault.strerror} in {nearest}") from None
 
 
+def _check_ours(folder: Path) -> None:
+    """Refuse a folder that holds anything but a model or an unfinished run, or that one stands in."""
+    ours = {MANIFEST, CHECKPOINT, f"{CHECKPOINT}.unfinished", "weights.safetensors", "facts.safetensors"}
+    ours |= {f"{plural}.parquet" for plural in VOCABULARIES}
+    foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours) if folder.is_dir() else []
+    if foreign:
+        raise DoxaError(
+            f"{folder} holds files that are not a model's ({foreign[0]}{' …' if len(foreign) > 1 else ''})",
+            "choose a new folder",
+        )
+    if folder.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise DoxaError(f"{folder} is the folder you stand in (or holds it)", "choose a new folder")
+
+
 def discard_run(folder: Path) -> None:
     """Remove an unfinished run's checkpoint, and the folder if nothing else is in it."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    (folder / f"{CHECKPOINT}.unfinished").unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
@@ -153,6 +174,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         kind, version = manifest["format"], int(manifest["version"])
+        dict(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError):
         raise DoxaError(f"{path} is not the manifest of a doxa model") from None
     if kind != FORMAT:
@@ -188,7 +210,8 @@ def _write(learnt: Learnt, folder: Path) -> None:
         "curve": list(learnt.curve),
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }
-    (folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+    text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / MANIFEST).write_text(text, encoding="utf-8")
 
 
 def _move_in(unfinished: Path, folder: Path) -> None:
@@ -198,5 +221,10 @@ def _move_in(unfinished: Path, folder: Path) -> None:
         return
     old = Path(tempfile.mkdtemp(prefix=f".{folder.name}.old.", dir=folder.parent))
     os.rename(folder, old / "model")
-    os.rename(unfinished, folder)
-    shutil.rmtree(old, ignore_errors=True)
+    try:
+        os.rename(unfinished, folder)
+    except OSError:
+        os.rename(old / "model", folder)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)

@@ -59,6 +59,15 @@ def data(tmp_path):
     return folder
 
 
+def test_training_never_opens_the_test_file(doxa, data, tmp_path):
+    doxa("train", data, "--out", tmp_path / "one", *QUICK)
+    (data / "test.tsv").write_bytes(b"\xff not a belief at all")
+    assert doxa("train", data, "--out", tmp_path / "two", *QUICK)[0] == 0
+    one, two = Model.load(tmp_path / "one"), Model.load(tmp_path / "two")
+    assert one.valid.tolist() == two.valid.tolist()
+    assert one.thresholds.overall == two.thresholds.overall
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
@@ -214,12 +223,44 @@ def test_output_folders_that_cannot_be_used(doxa, data, tmp_path):
     assert (code, "is a file; expected a folder" in err) == (1, True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.txt").write_text("x")
-    code, _, err = doxa("train", data, "--out", tmp_path / "full", *QUICK)
-    assert (code, "already exists and is not empty\n  pass --force to replace it" in err) == (1, True)
-    assert (tmp_path / "full" / "thesis.txt").exists()
-    code, *_ = doxa("train", data, "--out", tmp_path / "full", "--force", *QUICK)
-    assert code == 0
-    assert Model.load(tmp_path / "full").origin["epochs"] == 3
+    for force in ([], ["--force"]):
+        code, _, err = doxa("train", data, "--out", tmp_path / "full", *force, *QUICK)
+        assert (code, "holds files that are not a model's (thesis.txt)\n  choose a new folder" in err) == (1, True)
+    assert [p.name for p in (tmp_path / "full").iterdir()] == ["thesis.txt"]
+    assert doxa("train", data, "--out", tmp_path / "m", *QUICK)[0] == 0
+    code, _, err = doxa("train", data, "--out", tmp_path / "m", *QUICK)
+    assert (code, "already holds a model\n  pass --force to replace it" in err) == (1, True)
+    assert doxa("train", data, "--out", tmp_path / "m", "--force", "--seed", 7, *QUICK)[0] == 0
+    assert Model.load(tmp_path / "m").settings.seed == 7
+
+
+def test_force_never_removes_the_data_or_the_folder_one_stands_in(doxa, data, tmp_path, monkeypatch):
+    code, _, err = doxa("train", data, "--out", data, "--force", *QUICK)
+    assert (code, "holds files that are not a model's" in err) == (1, True)
+    (tmp_path / "out").mkdir()
+    files.write(board(4), tmp_path / "out" / "weights.safetensors")  # a model's name, but the data
+    code, _, err = doxa("train", tmp_path / "out" / "weights.safetensors", "--out", tmp_path / "out", "--force", *QUICK)
+    assert (code, "would replace the data" in err) == (2, True)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    code, _, err = doxa("train", data, "--out", ".", "--force", *QUICK)
+    assert (code, "is the folder you stand in" in err) == (1, True)
+    assert len(list(data.iterdir())) == 3
+    code, _, err = doxa("judge", tmp_path / "m", data / "test.tsv", "--out", data / "test.tsv")
+    assert (code, "would replace the file being judged" in err) == (2, True)
+    code, _, err = doxa("demo", "--out", data, "--force")
+    assert (code, "is not the folder of an earlier demo" in err) == (1, True)
+
+
+def test_odd_names_and_paths_are_printed_as_they_are(doxa, tmp_path):
+    rows = [(":cat:", "[/r]", "[bold]b"), ("-x", "s", ":cat:"), ("[bold]b", "s", "-x"), ("-x", "[/r]", "[bold]b")]
+    path, out = tmp_path / "b[1].tsv", tmp_path / "m[/a]"
+    path.write_text("".join("\t".join(row) + "\n" for row in rows))
+    assert doxa("train", path, "--out", out, *QUICK)[0] == 0
+    code, text, err = doxa("ask", out, "-x", "[/r]", "?")
+    assert (code, err) == (0, "")
+    assert ":cat:" in text
+    assert "[bold]b" in text
 
 
 def test_an_unwritable_output_folder(doxa, data, tmp_path, monkeypatch):
@@ -251,6 +292,34 @@ def test_validation_with_entities_never_seen(doxa, tmp_path):
     assert "left out 1 of 2 beliefs" in err.replace("\n", " ")
 
 
+def test_labels_in_training_and_validation(doxa, tmp_path):
+    """Rows labelled false teach nothing, not even names; files without any true row are refused."""
+    train, only_false, out = tmp_path / "t.tsv", tmp_path / "f.tsv", tmp_path / "m"
+    lines = ["\t".join(row[:3]) for row in board(4).rows()]
+    train.write_text("".join(f"{line}\t1\n" for line in lines) + "Mars\tup\t1,1\t-1\n")
+    only_false.write_text("".join(f"{line}\t-1\n" for line in lines))
+    assert doxa("train", train, "--out", out, *QUICK)[0] == 0
+    model = Model.load(out)
+    assert len(model.names.entities) == 16
+    assert doxa("ask", out, "Mars", "up", "?")[0] == 1
+    code, _, err = doxa("train", only_false, "--out", tmp_path / "n", *QUICK)
+    assert (code, "no belief of the training set is labelled true" in err) == (1, True)
+    code, _, err = doxa("train", train, "--valid", only_false, "--out", tmp_path / "n", *QUICK)
+    assert (code, "no belief of the validation set is labelled true" in err) == (1, True)
+    assert not (tmp_path / "n").exists()
+
+
+def test_what_cannot_be_judged_is_skipped_with_the_reason(doxa, tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tr\tb\nc\ts\td\nc\ts\te\nf\ts\td\n")
+    (tmp_path / "e.tsv").write_text("a\tr\tb\n")
+    doxa("train", tmp_path / "t.tsv", "--out", tmp_path / "m", *QUICK)
+    code, *_ = doxa("evaluate", tmp_path / "m", tmp_path / "e.tsv", "--json", tmp_path / "r.json")
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert code == 0
+    assert report["skipped"]["classification"] == "no falsehood could be made of these beliefs"
+    assert "calibration" not in report
+
+
 def test_skipping_faulty_lines_says_how_many(doxa, tmp_path):
     path = tmp_path / "b.tsv"
     files.write(board(4).drop("mention"), path)
@@ -263,10 +332,12 @@ def test_skipping_faulty_lines_says_how_many(doxa, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--set", "dimensions=5"), 1, "no setting 'dimensions'. Did you mean 'dimension'?"),
-        (("--set", "epochs=0"), 1, "setting epochs is 0; expected at least 1"),
-        (("--score", "magic"), 1, "setting score is 'magic'; expected one of"),
+        (("--set", "dimensions=5"), 2, "no setting 'dimensions'. Did you mean 'dimension'?"),
+        (("--set", "epochs=0"), 2, "setting epochs is 0; expected at least 1"),
+        (("--score", "magic"), 2, "setting score is 'magic'; expected one of"),
         (("--on-error", "ignore"), 2, "--on-error 'ignore'; expected raise or skip"),
+        (("--seed", "99999999999999999999999"), 2, "below 2^63"),
+        (("--set", "scale=inf"), 2, "expected a finite number"),
         (("--resume",), 1, "holds no unfinished run to resume"),
         (("--set", "objective=confidence"), 1, "objective=confidence needs beliefs with confidence"),
         (("--set", "optimiser=sgd", "--set", "learning_rate=1e30"), 1, "the loss became"),
@@ -283,7 +354,11 @@ def test_bad_options_leave_nothing_behind(doxa, data, tmp_path, arguments, code,
 def test_bad_evaluation_options(doxa, model, tmp_path):
     file = model.parent / "b.tsv"
     assert doxa("evaluate", model, file, "--tasks", "magic")[0] == 2
+    assert doxa("evaluate", model, file, "--tasks", " ")[0] == 2
     assert doxa("evaluate", model, file, "--filter", "some")[0] == 2
+    assert doxa("evaluate", model, file, "--seed", "-1")[0] == 2
+    code, _, err = doxa("evaluate", model, file, "--json", tmp_path)
+    assert (code, "it is a folder" in err) == (1, True)
     code, _, err = doxa("evaluate", model, file, "--json", tmp_path / "none" / "r.json")
     assert (code, "no folder" in err) == (1, True)
 
@@ -296,8 +371,9 @@ def test_wrong_usage_is_exit_code_two(doxa, model):
 def test_debug_shows_the_traceback(doxa, model):
     from doxa.errors import DoxaError
 
-    with pytest.raises(DoxaError):
-        doxa("--debug", "ask", model, "nobody", "up", "?")
+    for arguments in (("--debug", "ask", model, "nobody", "up", "?"), ("ask", model, "nobody", "up", "?", "--debug")):
+        with pytest.raises(DoxaError):
+            doxa(*arguments)
 
 
 def run_doxa(*arguments, **options):

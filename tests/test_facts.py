@@ -41,6 +41,7 @@ def test_positions_are_the_entities_seen_there(rows):
 def test_unknown_ids_are_no_facts_and_unions_join():
     some = facts([(0, 0, 1), (-1, 0, 2)])
     assert len(some) == 1
+    assert not some.contains(np.array([0, 0]), np.array([-1, 0]), np.array([5, -1])).any()
     assert some.union(np.array([[0, 0, 1], [2, 1, 0]])).triples.tolist() == [[0, 0, 1], [2, 1, 0]]
 
 

@@ -76,6 +76,7 @@ def test_foreign_folders_are_refused(tmp_path, folder):
         ({"version": 99}, "newer than this doxa reads"),
         ({"settings": {"colour": "red"}}, "no setting 'colour'"),
         ({"calibrator": {}}, "not a whole model"),
+        ({"files": None}, "not the manifest"),
     ):
         (folder / "model.json").write_text(json.dumps(manifest | change))
         with pytest.raises(DoxaError, match=message):

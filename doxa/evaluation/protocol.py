@@ -92,7 +92,10 @@ def _entity_ranks(
     for relation in np.unique(beliefs.relation[seen]):
         of_relation = seen[beliefs.relation[seen] == relation]
         seen_here = pool[1][slice(*np.searchsorted(pool[0], [relation, relation + 1]))]
+        unseen_here = (beliefs.relation == relation) & ~beliefs.seen
+        _put(ranks, np.flatnonzero(unseen_here), _uninformed(int(unseen_here.sum()), len(seen_here)))
         candidates = np.union1d(seen_here, truth[of_relation])
+        strangers = torch.from_numpy(~np.isin(candidates, seen_here))
         for block in ranker.blocks(len(of_relation), len(candidates)):
             rows = of_relation[block]
             question, answer = answers(rows)
@@ -100,6 +103,9 @@ def _entity_ranks(
             present = candidates[place] == answer
             own = torch.from_numpy(np.searchsorted(candidates, truth[rows]))
             found = scores(rows, torch.from_numpy(candidates))
+            mine = found.gather(1, own[:, None])
+            found[:, strangers] = -torch.inf  # a truth never seen there is a candidate of its own question alone
+            found.scatter_(1, own[:, None], mine)
             _put(ranks, rows, rank(found, own, (question[present], place[present])))
     return ranks
 

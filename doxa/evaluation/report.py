@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.answering.verdicts import judge, log_products
+from doxa.answering.verdicts import judge
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
 from doxa.errors import UsageError
@@ -129,11 +129,11 @@ def evaluate(
 
     @cache
     def labelled() -> Beliefs:
-        return labelled_beliefs(beliefs, learnt.known.union(ranked.triples), seed)
+        return labelled_beliefs(beliefs, learnt.known.union(beliefs.true_ones().triples), seed)
 
     run: dict[str, Callable[[], Any]] = {
         "entity": lambda: entity_report(
-            learnt.pbe, ranked, known, learnt.trained_facts if candidates == "relation" else None
+            learnt.pbe, ranked, known, learnt.trained_facts, of_relation=candidates == "relation"
         ),
         "relation": lambda: relation_report(learnt.pbe, ranked, known),
         "classification": lambda: _classification(learnt, labelled()),
@@ -141,6 +141,13 @@ def evaluate(
         "calibration": lambda: _calibration(learnt, labelled()),
     }
     reasons = _impossible(learnt, beliefs, ranked)
+    if {"classification", "calibration"} & set(tasks) and not labelled().seen.any():
+        reason = (
+            "no falsehood could be made of these beliefs"
+            if beliefs.seen.any()
+            else "the model knows none of their names"
+        )
+        reasons |= dict.fromkeys(("classification", "calibration"), reason)
     done: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for task in (task for task in TASKS if task in tasks and task not in reasons):
@@ -155,18 +162,24 @@ def evaluate(
         "candidates": candidates,
         "queries": len(ranked),
         "unseen": int((~ranked.seen).sum()),
-        "negatives": "labels" if beliefs.label is not None else f"made, seed {seed}",
+        "judged": len(labelled()) if {"classification", "calibration"} & done.keys() else 0,
+        "negatives": "labels" if has_falsehoods(beliefs) else f"made, seed {seed}",
     }
     skipped = {task: reason for task, reason in reasons.items() if task in tasks}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
 
 
-def entity_report(ranker: Ranker, beliefs: Beliefs, known: Facts, positions: Facts | None = None) -> EntityReport:
-    """Both sides of every belief; candidates are all entities, or those `positions` has for the relation."""
-    heads = head_ranks(ranker, beliefs, known, positions.positions(0) if positions else None)
-    tails = tail_ranks(ranker, beliefs, known, positions.positions(2) if positions else None)
+def entity_report(
+    ranker: Ranker, beliefs: Beliefs, known: Facts, trained: Facts, of_relation: bool = False
+) -> EntityReport:
+    """Both sides of every belief, filtered by `known`; `trained` decides the mapping kinds.
+
+    Candidates are all entities, or those `trained` has in that position of the relation.
+    """
+    heads = head_ranks(ranker, beliefs, known, trained.positions(0) if of_relation else None)
+    tails = tail_ranks(ranker, beliefs, known, trained.positions(2) if of_relation else None)
     both = Ranks.joined([heads, tails])
-    kinds = np.array([*mapping_kinds(known), "unseen"])[beliefs.relation]
+    kinds = np.array([*mapping_kinds(trained), "unseen"])[beliefs.relation]
     by_category = {
         str(kind): Metrics.of(Ranks.joined([heads.where(kinds == kind), tails.where(kinds == kind)]).filtered)
         for kind in np.unique(kinds)
@@ -187,10 +200,13 @@ def relation_report(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "
 
 
 def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int) -> Beliefs:
-    """The beliefs with their labels; where there are none, each one as true beside a false twin made of it."""
-    if beliefs.label is not None:
+    """The beliefs with their labels; where none is labelled false, each one as true beside a false twin made of it.
+
+    A belief for which no falsehood can be made is left out; `known` must hold the beliefs themselves.
+    """
+    if has_falsehoods(beliefs):
         return beliefs
-    false, source = corrupt(beliefs, known.union(beliefs.triples), seed)
+    false, source = corrupt(beliefs, known, seed)
     true = beliefs.take(source)
     both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
     return _stacked(true, false).take(both)
@@ -212,6 +228,11 @@ def _stacked(true: Beliefs, false: Beliefs) -> Beliefs:
     )
 
 
+def has_falsehoods(beliefs: Beliefs) -> bool:
+    """Whether some beliefs are labelled false, so that nothing need be made up to judge them."""
+    return beliefs.label is not None and bool((beliefs.label == -1).any())
+
+
 def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
     """Accuracy of verdicts on labelled beliefs."""
     assert beliefs.label is not None
@@ -224,11 +245,7 @@ def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> Class
 
 
 def _classification(learnt: Learnt, beliefs: Beliefs) -> ClassificationReport:
-    verdict = np.zeros(len(beliefs), bool)
-    seen = np.flatnonzero(beliefs.seen)
-    known = beliefs.take(seen)
-    verdict[seen] = log_products(learnt.pbe, known) >= learnt.thresholds.of(known.relation)
-    return classification_report(verdict, beliefs)
+    return classification_report(judge(learnt, beliefs).verdict, beliefs)
 
 
 def _calibration(learnt: Learnt, beliefs: Beliefs) -> Reliability:
@@ -259,8 +276,6 @@ def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, 
     reasons: dict[str, str] = {}
     if not len(ranked):
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
-    if not beliefs.seen.any():
-        reasons |= dict.fromkeys(("classification", "calibration"), "the model knows none of these beliefs' names")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
         reasons["confidence"] = "the beliefs carry no confidence"
     elif learnt.settings.objective != "confidence":

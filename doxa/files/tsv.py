@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import logging
-import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +15,7 @@ import zstandard
 from numpy.typing import NDArray
 
 from doxa.errors import DoxaError
+from doxa.files.atomic import written
 
 log = logging.getLogger(__name__)
 
@@ -58,23 +57,15 @@ def write(table: pl.DataFrame, path: str | Path) -> None:
     compression: Literal["gzip", "zstd", "uncompressed"] = (
         "gzip" if path.suffix == ".gz" else "zstd" if path.suffix == ".zst" else "uncompressed"
     )
-    unfinished = path.with_name(path.name + ".unfinished")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+    with written(path) as unfinished, unfinished.open("wb") as file:
         table.write_csv(
-            unfinished,
+            file,
             separator="\t",
             quote_style="never",
             include_header=table.columns != ["head", "relation", "tail"],
             compression=compression,
             check_extension=False,
         )
-        os.replace(unfinished, path)
-    except OSError as fault:
-        raise DoxaError(f"cannot write {path}: {fault.strerror or fault}") from fault
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)
 
 
 @dataclass

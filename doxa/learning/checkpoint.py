@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from doxa.errors import DoxaError
+from doxa.files.atomic import written
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,10 @@ class Checkpoint:
 
     def save(self, path: Path) -> None:
         """Write beside the old file, then take its place: a kill at any moment leaves one whole checkpoint."""
-        unfinished = path.with_suffix(".unfinished")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save_file(self.tensors, unfinished, metadata={"memory": json.dumps(self.memory)})
-            os.replace(unfinished, path)
-        except (OSError, SafetensorError) as fault:
+            with written(path) as unfinished:
+                save_file(self.tensors, unfinished, metadata={"memory": json.dumps(self.memory)})
+        except SafetensorError as fault:
             raise DoxaError(f"cannot write the checkpoint {path}: {fault}") from fault
 
     @classmethod

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from doxa.learning.negatives import Candidates
 from doxa.pbe import PBE, Batch
@@ -113,7 +114,7 @@ def negative_estimate(truth: Tensor, others: Tensor, own: Places, negatives: int
 
 def log_logistic(logits: Tensor, floor: float) -> Tensor:
     """log Pr(1|·) with Pr(1|·) = σ(logit) + floor, at most 1 (Eqs 17, 18)."""
-    return (logits.sigmoid() + floor).clamp_max(1.0).log()
+    return (logits.sigmoid() + floor).clamp_max(1.0).log() if floor else logsigmoid(logits)
 
 
 def likelihood_loss(found: Estimates, batch: Batch, settings: Settings) -> Tensor:

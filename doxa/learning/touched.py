@@ -27,9 +27,8 @@ class Step(nn.Module):
         super().__init__()
         self.pbe, self.settings = pbe, settings
         self._tables = {
-            f"pbe.score.{name}.weight": (name.partition(".")[0].startswith("entity"), table)
-            for name, table in pbe.score.named_modules()
-            if isinstance(table, nn.Embedding)
+            f"pbe.score.{name}.weight": (name in pbe.score.entity_tables, pbe.score.get_parameter(f"{name}.weight"))
+            for name in pbe.score.entity_tables + pbe.score.relation_tables
         }
 
     def forward(self, batch: Batch, candidates: Candidates) -> Tensor:
@@ -42,7 +41,7 @@ class Step(nn.Module):
         head, tail, heads, tails = entities.places
         relation, relations_drawn = relations.places
         rows = {
-            name: embedding(entities.ids if of_entities else relations.ids, table.weight, sparse=True)
+            name: embedding(entities.ids if of_entities else relations.ids, table, sparse=True)
             for name, (of_entities, table) in self._tables.items()
         }
         local = replace(batch, head=head, relation=relation, tail=tail)

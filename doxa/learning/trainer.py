@@ -7,10 +7,14 @@ goes on exactly as the run that was never stopped.
 from __future__ import annotations
 
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -74,7 +78,8 @@ class Trainer:
     """Learns a model from beliefs.
 
     `validate` returns the quality to stop early on (larger is better); `report` is told of progress now and
-    then; `checkpoint` is the file to keep the state in. Ctrl-C ends the run early with what it has learnt.
+    then; `checkpoint` is the file to keep the state in, and `inputs` what must be the same to resume from it.
+    Ctrl-C ends the run after the step under way, with what it has learnt; a second one ends it at once.
     """
 
     def __init__(
@@ -85,15 +90,21 @@ class Trainer:
         validate: Callable[[], float] | None = None,
         report: Callable[[Progress], None] | None = None,
         checkpoint: Path | None = None,
+        inputs: str | None = None,
     ) -> None:
         self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
         self.optimiser = RowSGD(pbe) if settings.optimiser == "sgd" else RowAdagrad(pbe)
+        self.inputs = inputs or beliefs.checksum()
         self._objective = Step(pbe, settings)
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
         self._everything = every_candidate(pbe) if settings.training_estimator == "exact" else None
+
+    @property
+    def _may_stop_early(self) -> bool:
+        return self.settings.patience > 0 and not self.settings.time_budget
 
     @property
     def steps_per_epoch(self) -> int:
@@ -105,8 +116,8 @@ class Trainer:
         saved = told = time.monotonic()
         counted = (memory.step, memory.seconds)
         order = self._order(memory.epoch)
-        try:
-            while not memory.finished:
+        with self._patient_interrupts():
+            while not memory.finished and not self.interrupted:
                 memory.epoch_loss += self._step(order, self._fraction())
                 memory.step += 1
                 memory.seconds = time.monotonic() - began
@@ -116,19 +127,36 @@ class Trainer:
                 memory.finished |= self._fraction() >= 1
                 now = time.monotonic()
                 if self.report and (now - told > 0.2 or memory.finished):
-                    speed = (memory.step - counted[0]) * self.settings.batch / max(memory.seconds - counted[1], 1e-9)
+                    beliefs = (memory.step - counted[0]) * len(self.beliefs) / self.steps_per_epoch
+                    speed = beliefs / max(memory.seconds - counted[1], 1e-9)
                     self.report(self._progress(speed))
                     told, counted = now, (memory.step, memory.seconds)
                 if self.checkpoint and not memory.finished and now - saved > self.settings.checkpoint_seconds:
                     self.save()
                     saved = time.monotonic()
-        except KeyboardInterrupt:
-            self.interrupted = True
-            if self.checkpoint:
+            if self.interrupted:
                 self.save()
         if self.best is not None and memory.best_epoch < memory.epoch:
             self.pbe.load_state_dict(self.best)
         return memory
+
+    @contextmanager
+    def _patient_interrupts(self) -> Iterator[None]:
+        """Note a first Ctrl-C, to be heeded between steps; only the main thread may listen for signals."""
+
+        def note(number: int, frame: FrameType | None) -> None:
+            if self.interrupted:
+                raise KeyboardInterrupt
+            self.interrupted = True
+
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def _step(self, order: Ids, fraction: float) -> float:
         settings = self.settings
@@ -173,7 +201,7 @@ class Trainer:
         if memory.best_quality is None or quality > memory.best_quality:
             memory.best_quality, memory.best_epoch = quality, memory.epoch
             self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
-        elif self.settings.patience and memory.epoch - memory.best_epoch >= self.settings.patience:
+        elif self._may_stop_early and memory.epoch - memory.best_epoch >= self.settings.patience:
             memory.finished = True
 
     def _progress(self, speed: float) -> Progress:
@@ -191,13 +219,13 @@ class Trainer:
         tensors |= {f"optimiser.{name}": tensor for name, tensor in self.optimiser.state().items()}
         if self.best is not None:
             tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        memory = {"settings": self.settings.as_dict(), "beliefs": self.beliefs.checksum(), **self.memory.as_dict()}
+        memory = {"settings": self.settings.as_dict(), "inputs": self.inputs, **self.memory.as_dict()}
         Checkpoint(tensors, memory).save(self.checkpoint)
 
     def resume(self, checkpoint: Checkpoint) -> None:
         """Take up the state of a checkpoint made with the same settings from the same beliefs."""
         memory = dict(checkpoint.memory)
-        if memory.pop("beliefs") != self.beliefs.checksum():
+        if memory.pop("inputs") != self.inputs:
             raise DoxaError("the checkpoint was made from other beliefs", "start anew with --force")
         before = memory.pop("settings")
         differing = [f"{name}={before.get(name)}" for name, value in self.settings.as_dict().items()

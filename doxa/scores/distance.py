@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-NEAREST = 1e-12
-"""Squares below this are rounding: they count as this much, and their gradient as (almost) none."""
+ROUNDING = 8
+"""Squares below this many rounding errors of ‖p‖² + ‖c‖² are noise and count as that much, which also keeps the
+gradient no longer than that of a distance, 1."""
 
 
 def distance(points: Tensor, candidates: Tensor, norm: int) -> Tensor:
@@ -28,9 +29,12 @@ def distance(points: Tensor, candidates: Tensor, norm: int) -> Tensor:
 class _Euclidean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, candidates: Tensor) -> Tensor:
-        left = torch.cat([points, _square(points), points.new_ones(len(points), 1)], dim=1)
-        right = torch.cat([candidates * -2, candidates.new_ones(len(candidates), 1), _square(candidates)], dim=1)
-        table = (left @ right.T).clamp_min_(NEAREST).sqrt_()
+        near, far = _square(points), _square(candidates)
+        left = torch.cat([points, near, points.new_ones(len(points), 1)], dim=1)
+        right = torch.cat([candidates * -2, candidates.new_ones(len(candidates), 1), far], dim=1)
+        table = left @ right.T
+        least = (near + far.max()) * (ROUNDING * torch.finfo(table.dtype).eps)
+        table = torch.maximum(table, least, out=table).sqrt_()
         ctx.save_for_backward(points, candidates, table)
         return table
 

@@ -10,10 +10,13 @@ class Score(nn.Module):
 
     `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C),
     without a loop; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
+    `entity_tables` and `relation_tables` name the embeddings with a row per entity (relation).
     """
 
     entity: nn.Embedding
     relation: nn.Embedding
+    entity_tables: tuple[str, ...] = ("entity",)
+    relation_tables: tuple[str, ...] = ("relation",)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         raise NotImplementedError

@@ -10,7 +10,7 @@ from doxa.answering import judge
 from doxa.beliefs import Beliefs, split
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import relation_ranks, tail_ranks
-from doxa.evaluation.report import evaluate, labelled_beliefs
+from doxa.evaluation.report import estimated_confidence, evaluate, labelled_beliefs
 from doxa.facts import Facts
 from doxa.fitting import fit
 from tests.worlds import beliefs, board
@@ -84,6 +84,39 @@ def test_unseen_names_are_counted_not_dropped(model):
     found = evaluate(model, some, ["entity", "classification"])
     assert (found.protocol["queries"], found.protocol["unseen"]) == (2, 1)
     assert found.entity.filtered.mr >= 18.5 / 2  # Mars stands in the middle of 36
+
+
+def test_labels_that_are_all_true_need_made_falsehoods(model, parts):
+    table = parts[2].to_table()
+    labelled = Beliefs.from_table(table.with_columns(label=pl.lit(1)))
+    plain, all_true = evaluate(model, parts[2]), evaluate(model, labelled)
+    assert all_true.classification == plain.classification
+    assert all_true.protocol["negatives"] == "made, seed 0"
+    assert all_true.protocol["judged"] == plain.protocol["judged"] > 0
+
+
+def test_the_filter_knows_valid_too(parts):
+    """A validation tail that outranks the truth is taken out by filter=all and stays with filter=train."""
+    train = beliefs([("a", "r", "b"), ("c", "s", "d"), ("a", "s", "c")])
+    valid = beliefs([("a", "r", "d")])
+    model = fit(train, valid, **SETTINGS)
+    ask = beliefs([("a", "r", "c")])
+    ranks = {rule: evaluate(model, ask, ["entity"], filter=rule).entity.filtered_tails.mr for rule in ("all", "train")}
+    better = {c.name for c in model.tails("a", "r", top=99)}
+    assert {"b", "c", "d"} <= better
+    scores = {c.name: c.probability for c in model.tails("a", "r", top=99)}
+    assert ranks["train"] - ranks["all"] == (1 if scores["d"] > scores["c"] else 0)
+
+
+def test_the_confidence_task_measures_the_error_of_the_estimate():
+    table = board(4).with_columns(confidence=pl.Series([0.9, 0.3] * 12))
+    some = Beliefs.from_table(table)
+    model = fit(some, objective="confidence", negatives=1, **(SETTINGS | {"holdout": 0.0}))
+    found = evaluate(model, some, ["confidence"]).confidence
+    error = estimated_confidence(model, some) - some.confidence
+    assert found.mse == pytest.approx(np.mean(error**2))
+    assert found.mae == pytest.approx(np.mean(np.abs(error)))
+    assert found.mse > 0
 
 
 def test_popularity_answers_with_the_most_frequent():

@@ -134,6 +134,21 @@ def test_what_a_tsv_cannot_carry_is_refused_and_nothing_is_left(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_pipes_and_links_are_written_to_not_replaced(tmp_path):
+    table = pl.DataFrame({"head": ["a"], "relation": ["r"], "tail": ["c"]})
+    put(tmp_path, "old", "real.tsv")
+    (tmp_path / "link.tsv").symlink_to(tmp_path / "real.tsv")
+    files.write(table, tmp_path / "link.tsv")
+    assert (tmp_path / "link.tsv").is_symlink()
+    assert (tmp_path / "real.tsv").read_text() == "a\tr\tc\n"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    files.write(table, tmp_path / "pipe")
+    assert os.read(reader, 100) == b"a\tr\tc\n"
+    os.close(reader)
+    assert not (tmp_path / "pipe").is_file()
+
+
 def test_writing_into_a_file_as_folder_is_an_error(tmp_path):
     put(tmp_path, "x", "taken")
     table = pl.DataFrame({"head": ["a"], "relation": ["r"], "tail": ["c"]})

@@ -62,6 +62,14 @@ def test_falsehoods_keep_the_paper_s_rule(rows, seed):
     assert again.triples.tolist() == false.triples.tolist()
 
 
+def test_heads_and_tails_are_replaced_about_equally_often():
+    rows = [(f"h{i}", f"r{i % 2}", f"t{i}") for i in range(400)]
+    some = beliefs(rows)
+    false, source = corrupt(some, Facts(some.triples, 800, 2), 0)
+    assert len(source) == 400
+    assert 150 < (false.head != some.head).sum() < 250
+
+
 def test_a_belief_that_cannot_be_made_false_has_no_twin():
     some = beliefs([("a", "r", "b"), ("a", "s", "b"), ("a", "s", "c"), ("d", "s", "b")])
     false, source = corrupt(some, Facts(some.triples, 4, 2), 0)

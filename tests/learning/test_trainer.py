@@ -1,6 +1,7 @@
 """The loop: repeatable, resumable, stoppable."""
 
 import logging
+import signal
 
 import numpy as np
 import pytest
@@ -120,21 +121,70 @@ def test_a_loss_that_is_not_finite_stops_with_advice():
         run.run()
 
 
-def test_ctrl_c_leaves_a_usable_model_and_a_checkpoint(tmp_path):
-    run = trainer(checkpoint=tmp_path / "c.safetensors")
-    step = run._step
+@pytest.mark.parametrize("moment", ["step", "validation"])
+def test_ctrl_c_is_heeded_between_steps_and_resumes_to_the_same_bits(tmp_path, moment):
+    """A real SIGINT in the middle of a step or of a validation."""
+    path = tmp_path / "c.safetensors"
 
-    def interrupt(*arguments):
-        if run.memory.step == 7:
-            raise KeyboardInterrupt
-        return step(*arguments)
+    def quality(run, interrupting):
+        def validate():
+            if interrupting and moment == "validation" and run.memory.epoch == 2:
+                signal.raise_signal(signal.SIGINT)
+            return float(run.memory.epoch)
 
-    run._step = interrupt
-    memory = run.run()
-    assert run.interrupted
-    assert memory.step == 7
-    assert all(torch.isfinite(tensor).all() for tensor in weights(run).values())
-    assert Checkpoint.load(tmp_path / "c.safetensors").memory["step"] == 7
+        return validate
+
+    whole = trainer()
+    whole.validate = quality(whole, False)
+    whole.run()
+
+    stopped = trainer(checkpoint=path)
+    stopped.validate = quality(stopped, True)
+    step = stopped.optimiser.step
+
+    def interrupt(rate):
+        step(rate)
+        if moment == "step" and stopped.memory.step == 7:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped.optimiser.step = interrupt
+    stopped.run()
+    assert stopped.interrupted
+    assert not stopped.memory.finished
+
+    resumed = trainer(checkpoint=path)
+    resumed.validate = quality(resumed, False)
+    resumed.resume(Checkpoint.load(path))
+    resumed.run()
+    assert same(weights(resumed), weights(whole))
+    assert [p.loss for p in resumed.memory.curve] == [p.loss for p in whole.memory.curve]
+
+
+def test_a_second_ctrl_c_ends_at_once_and_the_old_handler_comes_back():
+    before = signal.getsignal(signal.SIGINT)
+    run = trainer()
+
+    def twice():
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    run.validate = twice
+    with pytest.raises(KeyboardInterrupt):
+        run.run()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_every_epoch_takes_every_belief_once_in_another_order():
+    run = trainer()
+    first, second = run._order(0), run._order(1)
+    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(len(run.beliefs)))
+    assert first.tolist() != second.tolist()
+
+
+def test_a_time_budget_is_used_up_even_without_progress():
+    run = trainer(SMALL.changed(time_budget=0.3, patience=1))
+    run.validate = lambda: 0.5
+    assert run.run().seconds >= 0.3
 
 
 def test_resuming_with_other_settings_or_beliefs_is_refused(tmp_path):
@@ -147,6 +197,9 @@ def test_resuming_with_other_settings_or_beliefs_is_refused(tmp_path):
     some = Beliefs.from_table(board(5))
     with pytest.raises(DoxaError, match="other beliefs"):
         Trainer(build(some, SMALL), some, SMALL).resume(Checkpoint.load(path))
+    reworded = Beliefs.from_table(board(4).with_columns(mention=board(4)["mention"].str.replace("one", "a")))
+    with pytest.raises(DoxaError, match="other beliefs"):
+        Trainer(build(reworded, SMALL), reworded, SMALL).resume(Checkpoint.load(path))
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DoxaError, match="not a whole checkpoint"):
         Checkpoint.load(path)

@@ -77,6 +77,19 @@ def test_gradients_equal_finite_differences(variant):
             assert gradient[place].item() == pytest.approx((above - below) / (2 * step), abs=1e-5), (name, place)
 
 
+@pytest.mark.parametrize("gap", [0.0, 1e-5, 1e-3, 1e-2])
+def test_gradients_stay_bounded_where_vectors_almost_meet(variant, gap):
+    """In float32, with vectors of ordinary length: rounding must not blow up a step."""
+    score = make(variant, torch.float32)
+    with torch.no_grad():
+        score.entity.weight.normal_(generator=torch.Generator().manual_seed(0))
+        score.relation.weight[0] = score.entity.weight[1] - score.entity.weight[0] + gap / 6**0.5
+    score.tails(torch.tensor([0]), torch.tensor([0]), torch.tensor([1])).sum().backward()
+    gradient = score.entity.weight.grad
+    assert torch.isfinite(gradient).all()
+    assert gradient.norm() < 10
+
+
 def world():
     rows = [(f"e{i}", f"r{i % 3}", f"e{(i * i + 1) % 9}") for i in range(9)]
     return beliefs([*rows, ("e1", "r0", "e1")])

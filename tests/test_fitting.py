@@ -1,0 +1,105 @@
+"""From beliefs to a model: what is learnt from, what thresholds and calibration come from."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from doxa.answering import judge
+from doxa.answering.verdicts import log_products, log_terms, margins
+from doxa.beliefs import Beliefs, split
+from doxa.credence import Calibrator, Thresholds
+from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.ranks import Metrics
+from doxa.evaluation.report import labelled_beliefs
+from doxa.fitting import fit
+from doxa.settings import Settings
+from doxa.systems import build
+from tests.worlds import board
+
+SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+
+
+@pytest.fixture(scope="module")
+def parts():
+    return split(Beliefs.from_table(board(8)), (0.2,), seed=0)
+
+
+@pytest.fixture(scope="module")
+def model(parts):
+    return fit(*parts, **SETTINGS)
+
+
+def test_candidates_are_the_entities_seen_in_their_position():
+    some = Beliefs.from_table(board(3))
+    pbe = build(some, Settings(dimension=2))
+    names = some.names.entities
+    assert {names[i] for i in pbe.seen_heads.tolist()} == set(board(3)["head"])
+    assert {names[i] for i in pbe.seen_tails.tolist()} == set(board(3)["tail"])
+    assert "2,2" not in {names[i] for i in pbe.seen_heads.tolist()}
+
+
+def test_thresholds_and_calibration_come_from_validation(model, parts):
+    labelled = labelled_beliefs(parts[1].encoded(model.names), model.known, model.settings.seed)
+    scores = log_products(model.pbe, labelled)
+    expected = Thresholds.fit(scores, labelled.relation, labelled.label, 2)
+    assert model.thresholds.by_relation.tolist() == expected.by_relation.tolist()
+    assert model.thresholds.overall == expected.overall
+    fitted = Calibrator.fit(margins(model.pbe, model.thresholds, labelled), labelled.label)
+    assert model.calibrator == fitted
+    assert model.calibrator != Calibrator(1.0, 0.0)
+
+
+def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
+    valid = parts[1].encoded(model.names)
+    found = [run(model.pbe, valid, model.known) for run in (head_ranks, relation_ranks, tail_ranks)]
+    expected = np.mean([Metrics.of(ranks.filtered).mrr for ranks in found])
+    best = max(point["quality"] for point in model.curve)
+    assert best == pytest.approx(expected)
+
+
+def test_credence_heeds_the_mention_and_the_verdict_does_not(model, parts):
+    some = parts[1].encoded(model.names)
+    silent = some.without_mentions()
+    assert judge(model, some).verdict.tolist() == judge(model, silent).verdict.tolist()
+    assert not np.allclose(judge(model, some).credence, judge(model, silent).credence)
+    expected = model.calibrator.credence(
+        log_terms(model.pbe, some).mean(axis=1) - model.thresholds.of(some.relation) / 3
+    )
+    assert np.allclose(model.credence(some), expected)
+
+
+def test_a_belief_right_at_its_threshold_is_held_true(model, parts):
+    one = parts[1].encoded(model.names).take(np.array([0]))
+    score = float(log_products(model.pbe, one)[0])
+    at = replace(model, thresholds=Thresholds(np.full(2, score), score))
+    above = replace(model, thresholds=Thresholds(np.full(2, np.nextafter(score, 1)), score))
+    assert judge(at, one).verdict.tolist() == [True]
+    assert judge(above, one).verdict.tolist() == [False]
+
+
+def test_rows_labelled_false_teach_nothing():
+    table = board(5)
+    wrong = table.with_columns(tail=table["tail"].reverse())
+    labelled = Beliefs.from_table(_labelled(table, 1).vstack(_labelled(wrong, -1)))
+    plain, taught = fit(Beliefs.from_table(table), **SETTINGS), fit(labelled, **SETTINGS)
+    assert taught.origin["sha256"] == plain.origin["sha256"]
+    assert taught.tails("1,1", "up") == plain.tails("1,1", "up")
+
+
+def _labelled(table, label):
+    return table.with_columns(label=np.full(len(table), label, np.int8))
+
+
+def test_without_validation_a_share_is_held_out(parts):
+    model = fit(parts[0], holdout=0.1, **SETTINGS)
+    assert model.origin["beliefs"] + model.origin["validation_beliefs"] == len(parts[0])
+    assert 0 < model.origin["validation_beliefs"] <= 0.1 * len(parts[0]) + 1
+
+
+def test_the_threads_of_the_process_are_left_as_they_were(parts):
+    import torch
+
+    torch.set_num_threads(1)
+    fit(parts[0], **(SETTINGS | {"threads": 2, "epochs": 1}))
+    assert torch.get_num_threads() == 1
