@@ -49,11 +49,11 @@ def reliability_diagram(reliability: Reliability, path: Path) -> None:
     """Credence said against share that came true; on the diagonal the two agree."""
     with plt.rc_context(STYLE):
         figure, (top, bottom) = plt.subplots(
-            2, 1, figsize=(4.8, 5.4), layout="constrained", sharex=True, height_ratios=[4, 1]
+            2, 1, figsize=(5.2, 5.6), layout="constrained", sharex=True, height_ratios=[4, 1]
         )
         top.plot([0, 1], [0, 1], color=PALE, linestyle="--", linewidth=1, label="perfectly calibrated")
         top.plot(reliability.credence, reliability.truth, color=ACCENT, marker="o", markersize=5, label="doxa")
-        top.set(title="Do beliefs come true as often as doxa says?", ylabel="share that is true", ylim=(-0.02, 1.02))
+        top.set(title="Do beliefs come true as often as said?", ylabel="share that is true", ylim=(-0.02, 1.02))
         top.legend(frameon=False, loc="upper left")
         numbers = f"ECE {reliability.ece:.3f}\nBrier {reliability.brier:.3f}\nlog loss {reliability.nll:.3f}"
         top.text(0.98, 0.04, numbers, transform=top.transAxes, ha="right", va="bottom")
