@@ -22,12 +22,18 @@ class Settings:
     """How a model is built and learnt. Frozen: use `replace` to vary it."""
 
     system: str = _setting("pbe", "recipe: score, objective and sampler together", ("pbe",))
-    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple", ("translation",))
+    score: str = _setting(
+        "translation", "D(h, r, t), the plausibility of a triple", ("translation", "distmult", "complex", "rotate")
+    )
     dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
     norm: int = _setting(2, "distance of the translation score: L1 or L2", (1, 2))
     alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
     learn_alpha: bool = _setting(True, "learn α (else it stays as given)")
-    scale: float = _setting(4.0, "positive factor on the score inside probabilities (1 in the paper)", low=1e-9)
+    scale: float = _setting(
+        0.0,
+        "factor on the score inside probabilities (1 in the paper); 0 = the score's own: 4 for distances, 1 else",
+        low=0,
+    )
     mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
 
     objective: str = _setting(
@@ -50,6 +56,9 @@ class Settings:
     relation_weight: float = _setting(1.0, "weight of log Pr(r|h,t) in the objective", low=0)
     tail_weight: float = _setting(1.0, "weight of log Pr(t|h,r) in the objective", low=0)
     mention_weight: float = _setting(1.0, "weight of log Pr(r|m) in the objective", low=0)
+    n3: float = _setting(
+        0.0, "penalty on cubed sizes of the vectors of a belief (for products: distmult, complex)", low=0
+    )
 
     optimiser: str = _setting("adagrad", "row-wise Adagrad, or plain SGD as in the paper", ("adagrad", "sgd"))
     learning_rate: float = _setting(0.1, "step size at the start", low=1e-12)

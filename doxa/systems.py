@@ -30,4 +30,4 @@ def assemble(
     generator = torch.Generator().manual_seed(settings.seed)
     score = SCORES[settings.score](entities, relations, settings, generator)
     mention = Mention(words, settings.dimension) if settings.mentions and words else None
-    return PBE(score, mention, seen_heads, seen_tails, settings.scale)
+    return PBE(score, mention, seen_heads, seen_tails, settings.scale or score.default_scale)

@@ -165,3 +165,30 @@ def ece(credence, true, bins):
             total += gap
         start = end
     return total / len(order)
+
+
+def distmult(h, r, t):
+    """Σ h · r · t"""
+    return sum(a * b * c for a, b, c in zip(h, r, t, strict=True))
+
+
+def as_complex(vector):
+    half = len(vector) // 2
+    return [complex(a, b) for a, b in zip(vector[:half], vector[half:], strict=True)]
+
+
+def complex_product(h, r, t):
+    """Re Σ h · r · t̄"""
+    rows = zip(as_complex(h), as_complex(r), as_complex(t), strict=True)
+    return sum((a * b * c.conjugate()).real for a, b, c in rows)
+
+
+def rotation(h, r, t, alpha):
+    """α − ‖h ∘ r/|r| − t‖"""
+    rows = zip(as_complex(h), as_complex(r), as_complex(t), strict=True)
+    return alpha - math.sqrt(sum(abs(a * b / abs(b) - c) ** 2 for a, b, c in rows))
+
+
+def n3(vectors, of_complex):
+    """Σ |x|³ over the coordinates of all vectors"""
+    return sum(abs(x) ** 3 for v in vectors for x in (as_complex(v) if of_complex else v))

@@ -55,7 +55,7 @@ def world_of(pbe: PBE, settings: Settings) -> World:
         word=array(pbe.mention.word.weight) if pbe.mention is not None else np.zeros((0, settings.dimension)),
         alpha=pbe.score.alpha.item(),
         beta=pbe.mention.beta.item() if pbe.mention is not None else 0.0,
-        scale=settings.scale,
+        scale=pbe.scale,
         p=settings.norm,
         seen_heads=pbe.seen_heads.tolist(),
         seen_tails=pbe.seen_tails.tolist(),

@@ -135,8 +135,10 @@ def confidence_loss(found: Estimates, batch: Batch, settings: Settings) -> Tenso
 def objective(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Tensor:
     """What the settings make small, one number per belief, (B,)."""
     found = estimates(pbe, batch, candidates, settings)
-    loss = likelihood_loss if settings.objective == "likelihood" else confidence_loss
-    return loss(found, batch, settings)
+    loss = (likelihood_loss if settings.objective == "likelihood" else confidence_loss)(found, batch, settings)
+    if settings.n3:
+        loss = loss + settings.n3 / 3 * pbe.score.cubes(batch.head, batch.relation, batch.tail)
+    return loss
 
 
 def _estimator(settings: Settings, floor: float) -> Callable[[Tensor, Tensor, Places], Tensor]:

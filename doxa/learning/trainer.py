@@ -114,7 +114,7 @@ class Trainer:
         """Learn until the epochs or the time budget are used up, or quality no longer rises."""
         memory, began = self.memory, time.monotonic() - self.memory.seconds
         saved = told = time.monotonic()
-        counted = (memory.step, memory.seconds)
+        first = (memory.step, memory.seconds)
         order = self._order(memory.epoch)
         with self._patient_interrupts():
             while not memory.finished and not self.interrupted:
@@ -127,10 +127,9 @@ class Trainer:
                 memory.finished |= self._fraction() >= 1
                 now = time.monotonic()
                 if self.report and (now - told > 0.2 or memory.finished):
-                    beliefs = (memory.step - counted[0]) * len(self.beliefs) / self.steps_per_epoch
-                    speed = beliefs / max(memory.seconds - counted[1], 1e-9)
-                    self.report(self._progress(speed))
-                    told, counted = now, (memory.step, memory.seconds)
+                    beliefs = (memory.step - first[0]) * len(self.beliefs) / self.steps_per_epoch
+                    self.report(self._progress(beliefs / max(memory.seconds - first[1], 1e-9)))
+                    told = now
                 if self.checkpoint and not memory.finished and now - saved > self.settings.checkpoint_seconds:
                     self.save()
                     saved = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -10,13 +11,15 @@ class Score(nn.Module):
 
     `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C),
     without a loop; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
-    `entity_tables` and `relation_tables` name the embeddings with a row per entity (relation).
+    `entity_tables` and `relation_tables` name the embeddings with a row per entity (relation); `default_scale` is the
+    factor on the score inside probabilities that does well when none is set.
     """
 
     entity: nn.Embedding
     relation: nn.Embedding
     entity_tables: tuple[str, ...] = ("entity",)
     relation_tables: tuple[str, ...] = ("relation",)
+    default_scale: float = 4.0
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         raise NotImplementedError
@@ -29,6 +32,15 @@ class Score(nn.Module):
 
     def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         raise NotImplementedError
+
+    def sizes(self, vectors: Tensor) -> Tensor:
+        """The size of every coordinate, for the penalty below."""
+        return vectors.abs()
+
+    def cubes(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        """N3: the sum of the cubed sizes of all coordinates of h, r and t, (B,) (Lacroix et al., 2018)."""
+        vectors = (self.entity(head), self.relation(relation), self.entity(tail))
+        return torch.stack([(self.sizes(vector) ** 3).sum(-1) for vector in vectors]).sum(0)
 
 
 def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:

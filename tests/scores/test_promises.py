@@ -11,17 +11,26 @@ from doxa.learning.touched import Step
 from doxa.model import Model
 from doxa.pbe import Batch
 from doxa.scores import SCORES
-from doxa.settings import Settings
+from doxa.settings import Settings, describe
 from doxa.systems import build
 from tests.worlds import beliefs
 
 ENTITIES, RELATIONS = 8, 4
-VARIANTS = [("translation", {"norm": 1}), ("translation", {"norm": 2})]
+VARIANTS = [
+    ("translation", {"norm": 1}),
+    ("translation", {"norm": 2}),
+    ("distmult", {"n3": 0.01}),
+    ("complex", {"n3": 0.01}),
+    ("rotate", {}),
+]
 TOLERANCE = {torch.float64: 1e-7, torch.float32: 2e-3}
 
 
 def test_every_score_is_held_to_the_promises():
     assert {name for name, _ in VARIANTS} == set(SCORES)
+    assert {choice for name, _, choices, _ in describe() if name == "score" for choice in choices.split(" · ")} == set(
+        SCORES
+    )
 
 
 @pytest.fixture(params=VARIANTS, ids=lambda variant: f"{variant[0]}-{variant[1]}")

@@ -1,0 +1,72 @@
+"""ComplEx: DistMult with complex numbers, so that a relation may have a direction.
+
+    D(h, r, t) = Re ⟨h, r, t̄⟩ = Re Σ h · r · t̄            (Trouillon et al., 2016)
+
+A vector holds the real parts and then the imaginary parts. D is linear in each of h, r and t, so all candidates
+are one matrix product with a vector made of the other two.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from doxa.errors import UsageError
+from doxa.scores.score import Score, rows
+from doxa.settings import Settings
+
+
+class Complex(Score):
+    """D(h, r, t) = Re ⟨h, r, t̄⟩."""
+
+    default_scale = 1.0
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.entity = nn.Embedding(entities, even(settings.dimension))
+        self.relation = nn.Embedding(relations, settings.dimension)
+        for table in (self.entity, self.relation):
+            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        turned = product(self.entity(head), self.relation(relation))
+        tails: Tensor = self.entity(tail)
+        return (turned * tails).sum(-1)
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return product(self.entity(head), self.relation(relation)) @ rows(self.entity, candidates).T
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return product(conjugate(self.relation(relation)), self.entity(tail)) @ rows(self.entity, candidates).T
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return product(conjugate(self.entity(head)), self.entity(tail)) @ rows(self.relation, candidates).T
+
+    def sizes(self, vectors: Tensor) -> Tensor:
+        return moduli(vectors)
+
+
+def even(dimension: int) -> int:
+    """The dimension, which must hold as many real as imaginary parts."""
+    if dimension % 2:
+        raise UsageError(f"complex vectors need an even dimension, not {dimension}")
+    return dimension
+
+
+def product(left: Tensor, right: Tensor) -> Tensor:
+    """Complex product, coordinate by coordinate."""
+    a, b = left.chunk(2, -1)
+    c, d = right.chunk(2, -1)
+    return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
+
+
+def conjugate(vectors: Tensor) -> Tensor:
+    """x̄: the imaginary parts change sign."""
+    real, imaginary = vectors.chunk(2, -1)
+    return torch.cat([real, -imaginary], dim=-1)
+
+
+def moduli(vectors: Tensor) -> Tensor:
+    """|x| of every complex coordinate, (…, d) → (…, d / 2)."""
+    real, imaginary = vectors.chunk(2, -1)
+    return (real * real + imaginary * imaginary + 1e-20).sqrt()

@@ -1,0 +1,54 @@
+"""RotatE: a relation turns the head, coordinate by coordinate, onto the tail.
+
+    D(h, r, t) = α − ‖h ∘ r − t‖,   |r| = 1 in every complex coordinate            (Sun et al., 2019)
+
+A relation's row is scaled to unit coordinates when used. Turning keeps lengths: asking for a head turns the tail back,
+and ‖h ∘ r − t‖² = ‖h‖² + ‖t‖² − 2 Re ⟨h, r, t̄⟩ is linear in r.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from doxa.scores.complex import conjugate, even, moduli, product
+from doxa.scores.distance import distance
+from doxa.scores.score import Score, rows
+from doxa.settings import Settings
+
+
+class Rotate(Score):
+    """D(h, r, t) = α − ‖h ∘ r − t‖ with unit complex coordinates of r."""
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.entity = nn.Embedding(entities, even(settings.dimension))
+        self.relation = nn.Embedding(relations, settings.dimension)
+        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learn_alpha)
+        for table in (self.entity, self.relation):
+            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        gap = product(self.entity(head), unit(self.relation(relation))) - self.entity(tail)
+        length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
+        return self.alpha - length
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        turned = product(self.entity(head), unit(self.relation(relation)))
+        return self.alpha - distance(turned, rows(self.entity, candidates), norm=2)
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        turned_back = product(conjugate(unit(self.relation(relation))), self.entity(tail))
+        return self.alpha - distance(turned_back, rows(self.entity, candidates), norm=2)
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        h, t = self.entity(head), self.entity(tail)
+        sizes = (h * h).sum(-1, keepdim=True) + (t * t).sum(-1, keepdim=True)
+        squares = sizes - 2 * product(conjugate(h), t) @ unit(rows(self.relation, candidates)).T
+        least = sizes.detach() * 8 * torch.finfo(sizes.dtype).eps
+        return self.alpha - torch.maximum(squares, least).sqrt()
+
+
+def unit(vectors: Tensor) -> Tensor:
+    """Every complex coordinate divided by its modulus."""
+    return vectors / moduli(vectors).repeat(*[1] * (vectors.dim() - 1), 2)
