@@ -5,29 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from doxa import files
-from doxa.answering import Answer
-from doxa.beliefs import Beliefs, split
-from doxa.errors import DoxaError
-from doxa.evaluation.report import Evaluation, evaluate
+from doxa.answering import Answer as Answer
+from doxa.beliefs import Beliefs as Beliefs
+from doxa.beliefs import split as split
+from doxa.errors import DoxaError as DoxaError
+from doxa.evaluation.report import Evaluation as Evaluation
+from doxa.evaluation.report import evaluate as evaluate
 from doxa.files.tsv import OnError
-from doxa.fitting import fit
-from doxa.model import Model
-from doxa.settings import Settings
-
-__all__ = [
-    "Answer",
-    "Beliefs",
-    "DoxaError",
-    "Evaluation",
-    "Model",
-    "Settings",
-    "evaluate",
-    "fit",
-    "load",
-    "read",
-    "split",
-    "write",
-]
+from doxa.fitting import fit as fit
+from doxa.model import Model as Model
+from doxa.settings import Settings as Settings
 
 
 def read(path: str | Path, on_error: OnError = "raise") -> Beliefs:

@@ -48,7 +48,10 @@ def train(
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
     ] = [],  # noqa: B006
     time_budget: Annotated[float, typer.Option(help="Seconds of training; the schedule stretches to them.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same weights (without a time budget).")] = 0,
+    seed: Annotated[int, typer.Option(help="Same seed, same weights (one worker, no time budget).")] = 0,
+    workers: Annotated[
+        int, typer.Option(help="Processes that learn side by side; more than one is not exactly repeatable.", min=1)
+    ] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",
@@ -66,6 +69,7 @@ def train(
     from doxa.settings import Settings, parse_assignments
 
     values: dict[str, Any] = {"system": system, "score": score, "seed": seed, "time_budget": time_budget}
+    values["workers"] = workers
     settings = Settings().changed(**(values | parse_assignments(set_)))
     store.check_vacant(out, force, resume)
     parts = files.dataset(data)

@@ -25,6 +25,7 @@ from doxa.evaluation.report import labelled_beliefs
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.trainer import Progress, Trainer
+from doxa.learning.workers import run_with_workers
 from doxa.model import Model
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
@@ -119,7 +120,7 @@ def _fit(
     trainer = Trainer(pbe, train, settings, quality, report, checkpoint, inputs)
     if resume and checkpoint is not None:
         trainer.resume(Checkpoint.load(checkpoint))
-    memory = trainer.run()
+    memory = trainer.run() if settings.workers == 1 else run_with_workers(trainer, settings.workers)
     pbe.eval()
     if valid is None:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")

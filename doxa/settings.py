@@ -74,7 +74,8 @@ class Settings:
     )
     checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
     seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
-    threads: int = _setting(0, "threads of the one worker; 0 = one per core", low=0)
+    workers: int = _setting(1, "processes that learn side by side; more than one is not exactly repeatable", low=1)
+    threads: int = _setting(0, "threads of a single worker, 0 = one per core; several workers have one each", low=0)
 
     def __post_init__(self) -> None:
         for knob in fields(self):

@@ -81,3 +81,19 @@ def board(size=6, words=True):
                     rows.append((f"{x},{y}", relation, f"{x + dx},{y + dy}", mention))
     table = pl.DataFrame(rows, schema=["head", "relation", "tail", "mention"], orient="row")
     return table if words else table.drop("mention")
+
+
+def assert_gradients_equal_finite_differences(value, module, step=1e-6):
+    """Backpropagate `value()` and compare with central differences, parameter by parameter."""
+    value().backward()
+    for name, parameter in module.named_parameters():
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.to_dense()
+        for place in np.ndindex(*parameter.shape):
+            with torch.no_grad():
+                before = parameter[place].item()
+                parameter[place] = before + step
+                above = value().item()
+                parameter[place] = before - step
+                below = value().item()
+                parameter[place] = before
+            assert abs(gradient[place].item() - (above - below) / (2 * step)) < 1e-5, (name, place)

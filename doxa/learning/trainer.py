@@ -115,32 +115,36 @@ class Trainer:
         memory, began = self.memory, time.monotonic() - self.memory.seconds
         saved = told = time.monotonic()
         first = (memory.step, memory.seconds)
-        order = self._order(memory.epoch)
-        with self._patient_interrupts():
+        order = self.order(memory.epoch)
+        with self.patient_interrupts():
             while not memory.finished and not self.interrupted:
-                memory.epoch_loss += self._step(order, self._fraction())
+                memory.epoch_loss += self.step(memory.step, order, self.fraction(memory.step, memory.seconds))
                 memory.step += 1
                 memory.seconds = time.monotonic() - began
                 if memory.step % self.steps_per_epoch == 0:
-                    self._end_epoch(began)
-                    order = self._order(memory.epoch)
-                memory.finished |= self._fraction() >= 1
+                    self.end_epoch(began)
+                    order = self.order(memory.epoch)
+                memory.finished |= self.fraction(memory.step, memory.seconds) >= 1
                 now = time.monotonic()
                 if self.report and (now - told > 0.2 or memory.finished):
                     beliefs = (memory.step - first[0]) * len(self.beliefs) / self.steps_per_epoch
-                    self.report(self._progress(beliefs / max(memory.seconds - first[1], 1e-9)))
+                    self.report(self.progress(beliefs / max(memory.seconds - first[1], 1e-9)))
                     told = now
                 if self.checkpoint and not memory.finished and now - saved > self.settings.checkpoint_seconds:
                     self.save()
                     saved = time.monotonic()
             if self.interrupted:
                 self.save()
-        if self.best is not None and memory.best_epoch < memory.epoch:
-            self.pbe.load_state_dict(self.best)
+        self.keep_best()
         return memory
 
+    def keep_best(self) -> None:
+        """Go back to the weights of the best epoch, if a later one was worse."""
+        if self.best is not None and self.memory.best_epoch < self.memory.epoch:
+            self.pbe.load_state_dict(self.best)
+
     @contextmanager
-    def _patient_interrupts(self) -> Iterator[None]:
+    def patient_interrupts(self) -> Iterator[None]:
         """Note a first Ctrl-C, to be heeded between steps; only the main thread may listen for signals."""
 
         def note(number: int, frame: FrameType | None) -> None:
@@ -157,15 +161,16 @@ class Trainer:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def _step(self, order: Ids, fraction: float) -> float:
+    def step(self, number: int, order: Ids, fraction: float) -> float:
+        """Learn from batch `number` of the run, in the order of its epoch; returns the batch's loss."""
         settings = self.settings
-        start = self.memory.step % self.steps_per_epoch * settings.batch
+        start = number % self.steps_per_epoch * settings.batch
         batch = Batch.of(self.beliefs, order[start : start + settings.batch])
-        loss = self._objective.losses(batch, self._candidates()).sum()
+        loss = self._objective.losses(batch, self._candidates(number)).sum()
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DoxaError(
-                f"the loss became {value} in step {self.memory.step + 1} (epoch {self.memory.epoch + 1})",
+                f"the loss became {value} in step {number + 1} (epoch {number // self.steps_per_epoch + 1})",
                 f"try a smaller step: --set learning_rate={settings.learning_rate / 10:g}",
             )
         loss.backward()  # type: ignore[no-untyped-call]
@@ -173,22 +178,24 @@ class Trainer:
         self.optimiser.step(settings.learning_rate * falling)
         return value
 
-    def _candidates(self) -> Candidates:
+    def _candidates(self, number: int) -> Candidates:
         if self._everything is not None:
             return self._everything
-        random = np.random.default_rng([self.settings.seed, 2, self.memory.step])
+        random = np.random.default_rng([self.settings.seed, 2, number])
         return draw_candidates(self.pbe, self.settings.candidates, random)
 
-    def _order(self, epoch: int) -> Ids:
+    def order(self, epoch: int) -> Ids:
+        """The beliefs in the order in which an epoch takes them."""
         return np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.beliefs))
 
-    def _fraction(self) -> float:
+    def fraction(self, step: int, seconds: float) -> float:
         """How much of the run is done, by time where there is a budget and by steps otherwise."""
         if self.settings.time_budget:
-            return min(1.0, self.memory.seconds / self.settings.time_budget)
-        return min(1.0, self.memory.step / (self.settings.epochs * self.steps_per_epoch))
+            return min(1.0, seconds / self.settings.time_budget)
+        return min(1.0, step / (self.settings.epochs * self.steps_per_epoch))
 
-    def _end_epoch(self, began: float) -> None:
+    def end_epoch(self, began: float) -> None:
+        """Validate, note a point of the curve, keep the best weights, and decide whether to stop early."""
         memory = self.memory
         quality = self.validate() if self.validate else None
         memory.epoch += 1
@@ -203,12 +210,13 @@ class Trainer:
         elif self._may_stop_early and memory.epoch - memory.best_epoch >= self.settings.patience:
             memory.finished = True
 
-    def _progress(self, speed: float) -> Progress:
+    def progress(self, speed: float) -> Progress:
+        """Where the run stands."""
         memory = self.memory
         done = memory.step % self.steps_per_epoch * self.settings.batch
-        loss = memory.epoch_loss / done if done else memory.curve[-1].loss
+        loss = memory.epoch_loss / done if done else memory.curve[-1].loss if memory.curve else math.nan
         quality = memory.curve[-1].quality if memory.curve else None
-        return Progress(self._fraction(), memory.epoch, loss, quality, speed, memory.seconds)
+        return Progress(self.fraction(memory.step, memory.seconds), memory.epoch, loss, quality, speed, memory.seconds)
 
     def save(self) -> None:
         """Write the checkpoint."""

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -14,7 +13,7 @@ from doxa.learning.objectives import estimates, log_logistic, objective
 from doxa.settings import Settings
 from tests import reference
 from tests.test_pbe import batch
-from tests.worlds import random_pbe
+from tests.worlds import assert_gradients_equal_finite_differences, random_pbe
 
 ROWS = [(0, 0, 1, [0, 2]), (5, 3, 6, []), (2, 1, 2, [4]), (3, 2, 1, [0, 1, 2, 3])]
 CONFIDENCE = [0.9, 0.3, float("nan"), 1.0]
@@ -105,15 +104,4 @@ def test_the_gradient_of_the_objective_equals_finite_differences(kind, estimator
     def value():
         return objective(pbe, given_batch(), drawn, s).sum()
 
-    value().backward()
-    for name, parameter in pbe.named_parameters():
-        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.to_dense()
-        for place in np.ndindex(*parameter.shape):
-            with torch.no_grad():
-                before, step = parameter[place].item(), 1e-6
-                parameter[place] = before + step
-                above = value().item()
-                parameter[place] = before - step
-                below = value().item()
-                parameter[place] = before
-            assert gradient[place].item() == pytest.approx((above - below) / (2 * step), abs=1e-5), (name, place)
+    assert_gradients_equal_finite_differences(value, pbe)

@@ -59,14 +59,14 @@ def test_a_run_resumed_from_any_step_ends_with_the_same_bits(tmp_path, killed_at
 
     path = tmp_path / "checkpoint.safetensors"
     killed = fresh(checkpoint=path)
-    step = killed._step
+    step = killed.step
 
     def stop_at(*arguments):
         if killed.memory.step == killed_at:
             raise KilledError
         return step(*arguments)
 
-    killed._step = stop_at
+    killed.step = stop_at
     with pytest.raises(KilledError):
         killed.run()
     resumed = fresh(checkpoint=path)
@@ -176,7 +176,7 @@ def test_a_second_ctrl_c_ends_at_once_and_the_old_handler_comes_back():
 
 def test_every_epoch_takes_every_belief_once_in_another_order():
     run = trainer()
-    first, second = run._order(0), run._order(1)
+    first, second = run.order(0), run.order(1)
     assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(len(run.beliefs)))
     assert first.tolist() != second.tolist()
 

@@ -13,7 +13,7 @@ from doxa.pbe import Batch
 from doxa.scores import SCORES
 from doxa.settings import Settings, describe
 from doxa.systems import build
-from tests.worlds import beliefs
+from tests.worlds import assert_gradients_equal_finite_differences, beliefs
 
 ENTITIES, RELATIONS = 8, 4
 VARIANTS = [
@@ -72,18 +72,7 @@ def test_gradients_equal_finite_differences(variant):
         parts = [score(h, r, t)[:, None], score.tails(h, r, candidates), score.heads(r, t, candidates)]
         return (torch.cat([*parts, score.relations(h, t, torch.tensor([1, 0, 2]))], dim=1) * mix).sum()
 
-    value().backward()
-    for name, parameter in score.named_parameters():
-        gradient = parameter.grad.to_dense() if parameter.grad is not None else torch.zeros_like(parameter)
-        for place in np.ndindex(*parameter.shape):
-            with torch.no_grad():
-                before, step = parameter[place].item(), 1e-6
-                parameter[place] = before + step
-                above = value().item()
-                parameter[place] = before - step
-                below = value().item()
-                parameter[place] = before
-            assert gradient[place].item() == pytest.approx((above - below) / (2 * step), abs=1e-5), (name, place)
+    assert_gradients_equal_finite_differences(value, score)
 
 
 @pytest.mark.parametrize("gap", [0.0, 1e-5, 1e-3, 1e-2])
