@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
 from doxa.beliefs import Ids
@@ -77,6 +75,7 @@ class Temperatures:
 
 def best_temperature(logits: Tensor, truth: Tensor) -> float:
     """The T that makes the truth most likely under softmax(logits / T); (n, C), (n,) → T in [1/50, 50]."""
+    from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
 
     def surprise(log_temperature: float) -> float:
         shares = (logits.double() / np.exp(log_temperature)).log_softmax(1)
@@ -98,6 +97,8 @@ class Calibrator:
         if min((label == 1).sum(), (label == -1).sum()) < FEWEST:
             log.warning("too few validation beliefs to calibrate credence: take its order seriously, not its size")
             return cls(1.0, 0.0)
+        from sklearn.linear_model import LogisticRegression  # as above
+
         found = LogisticRegression(C=1e3).fit(margins[:, None], label)
         if found.coef_[0, 0] <= 0:
             log.warning("the model does not tell true from false validation beliefs: credence means little")
