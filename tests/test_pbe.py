@@ -97,6 +97,7 @@ def test_a_batch_is_the_rows_of_the_beliefs():
 def test_blocks_cover_every_row_once_within_bounds(monkeypatch):
     pbe, _ = random_pbe(0)
     monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 4 * 7 * 3)
+    monkeypatch.setattr("doxa.pbe.BLOCK_ROWS", 2)
     blocks = list(pbe.blocks(8))
     assert [len(block) for block in blocks] == [3, 3, 2]
     assert np.concatenate(blocks).tolist() == list(range(8))

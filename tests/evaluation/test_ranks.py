@@ -122,6 +122,7 @@ def test_small_blocks_change_nothing(monkeypatch):
     some, facts = world(), Facts(world().triples, 7, 4)
     whole = tail_ranks(pbe, some, facts)
     monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 1)
+    monkeypatch.setattr("doxa.pbe.BLOCK_ROWS", 1)
     assert tail_ranks(pbe, some, facts).filtered.tolist() == whole.filtered.tolist()
 
 
