@@ -127,6 +127,8 @@ class Beliefs:
 
     def to_table(self) -> pl.DataFrame:
         """The beliefs by name, with the optional columns that hold anything."""
+        if not self.seen.all():
+            raise DoxaError(f"{(~self.seen).sum():,} of these beliefs name something their vocabulary lacks")
         columns = {
             "head": self.names.entities.names.gather(self.head),
             "relation": self.names.relations.names.gather(self.relation),
@@ -187,6 +189,11 @@ class Beliefs:
         """The beliefs labelled true, without the label; all of them when there are no labels."""
         return self if self.label is None else replace(self.where(self.label == 1), label=None)
 
+    def uses_all_names(self) -> bool:
+        """Whether every entity and relation of the vocabulary occurs."""
+        entities = len(np.union1d(self.head, self.tail))
+        return entities == len(self.names.entities) and len(np.unique(self.relation)) == len(self.names.relations)
+
     def own_names(self) -> Beliefs:
         """The same beliefs in a vocabulary of just the names they use."""
         return Beliefs.from_table(self.to_table())
@@ -219,12 +226,14 @@ class Beliefs:
         return digest.hexdigest()
 
 
-def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int) -> tuple[Beliefs, ...]:
+def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int = 0) -> tuple[Beliefs, ...]:
     """Train and one further part per share, none of which holds an entity or relation unseen in train.
 
     Rows of the same triple stay together. The first belief (in random order) of every entity and relation
     goes to train, so a part can come out smaller than its share where the beliefs are few.
     """
+    if any(share < 0 for share in shares) or sum(shares) >= 1:
+        raise DoxaError(f"cannot split into shares {shares}; expected positive ones that leave something for train")
     distinct, group = np.unique(beliefs.triples, axis=0, return_inverse=True)
     group = group.reshape(-1)
     order = np.random.default_rng([seed, 0]).permutation(len(distinct))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import DoxaError, UsageError, one_of
 
 if TYPE_CHECKING:
     from doxa.beliefs import Beliefs
@@ -155,8 +155,7 @@ def judge(
     from doxa.beliefs import Beliefs
     from doxa.model import Model
 
-    if out is not None and out.resolve() == file.resolve():
-        raise UsageError(f"--out {out} would replace the file being judged", "choose another file")
+    _check_output("--out", out, model, file)
     learnt = Model.load(model)
     table = files.read(file, _on_error(on_error))
     found = answering.judge(learnt, Beliefs.from_table(table, learnt.names))
@@ -208,8 +207,7 @@ def evaluate(
     candidate_rule = _one_of("--candidates", candidates, ("all", "relation"))
     if not wanted:
         raise UsageError("--tasks names no task")
-    if json_ is not None and (json_.is_dir() or not json_.parent.is_dir()):
-        raise DoxaError(f"cannot write {json_}: {'it is a folder' if json_.is_dir() else f'no folder {json_.parent}'}")
+    _check_output("--json", json_, model, file)
     learnt = Model.load(model)
     beliefs = _read(file, on_error)
     with display.busy("evaluating") as say:
@@ -298,9 +296,18 @@ def _on_error(value: str) -> Any:
 
 
 def _one_of(option: str, value: str, choices: tuple[str, ...]) -> Any:
-    if value not in choices:
-        raise UsageError(f"{option} {value!r}; expected {' or '.join(choices)}")
+    one_of(option, value, choices)
     return value
+
+
+def _check_output(option: str, path: Path | None, model: Path, file: Path) -> None:
+    """Refuse an output file that is a folder, the input, or part of the model."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise DoxaError(f"cannot write {path}: it is a folder")
+    if path.resolve() == file.resolve() or path.resolve().is_relative_to(model.resolve()):
+        raise UsageError(f"{option} {path} would replace what is being read", "choose another file")
 
 
 def main() -> None:

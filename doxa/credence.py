@@ -66,20 +66,27 @@ def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
 
 @dataclass(frozen=True)
 class Temperatures:
-    """Probabilities of answers are softmaxes of logits / temperature, one temperature per kind of question."""
+    """Probabilities of answers are softmaxes of logits / temperature, one temperature per kind of question.
+
+    `relation_said` is for a relation asked for with a mention, `relation` without.
+    """
 
     head: float = 1.0
     relation: float = 1.0
+    relation_said: float = 1.0
     tail: float = 1.0
 
 
 def best_temperature(logits: Tensor, truth: Tensor) -> float:
-    """The T that makes the truth most likely under softmax(logits / T); (n, C), (n,) → T in [1/50, 50]."""
+    """The T that makes the truth most likely under softmax(logits / T); (n, C), (n,) → T in [1/50, 50].
+
+    T is held near 1 as if log T were normal with deviation ½ beforehand, so that a few beliefs cannot move it far.
+    """
     from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
 
     def surprise(log_temperature: float) -> float:
         shares = (logits.double() / np.exp(log_temperature)).log_softmax(1)
-        return -float(shares.gather(1, truth[:, None]).mean())
+        return -float(shares.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
 
     return float(np.exp(minimize_scalar(surprise, bounds=(-np.log(50), np.log(50)), method="bounded").x))
 

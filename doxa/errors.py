@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class DoxaError(Exception):
@@ -27,3 +27,9 @@ def did_you_mean(wrong: str, names: Iterable[str]) -> str:
     likeness = [difflib.SequenceMatcher(None, wrong, name).ratio() for name in close]
     best = [repr(name) for name, ratio in zip(close, likeness, strict=True) if ratio >= likeness[0] - 0.05]
     return f" Did you mean {' or '.join(best)}?" if best else ""
+
+
+def one_of(what: str, value: str, choices: Sequence[str]) -> None:
+    """Refuse a value that is not among the choices."""
+    if value not in choices:
+        raise UsageError(f"{what} {value!r}; expected {' or '.join(choices)}")

@@ -18,7 +18,7 @@ from doxa import store
 from doxa.answering.verdicts import log_products, margins
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.credence import FEWEST, Calibrator, Temperatures, Thresholds, best_temperature
-from doxa.errors import DoxaError
+from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.evaluation.report import labelled_beliefs
@@ -57,9 +57,14 @@ def fit(
     Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
     """
     settings = (settings or Settings()).changed(**values)
-    train = beliefs if beliefs.label is None else beliefs.true_ones().own_names()
+    if not isinstance(beliefs, Beliefs):
+        raise UsageError(f"fit learns from Beliefs, not from a {type(beliefs).__name__}", "read a file with doxa.read")
+    one_of("on_error", on_error, ("raise", "skip"))
+    train = beliefs.true_ones()
     if not len(train):
         raise DoxaError("no belief of the training set is labelled true; there is nothing to learn from")
+    if not train.uses_all_names():
+        train = train.own_names()
     if valid is None and settings.holdout:
         train, valid = split(train, (settings.holdout,), settings.seed)
     elif valid is not None:
@@ -90,14 +95,13 @@ def fit_to_folder(
     """
     store.check_vacant(folder, force, resume)
     checkpoint = folder / store.CHECKPOINT
-    if not resume:
-        store.discard_run(folder)
+    before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
     try:
         model = fit(
             beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint, resume=resume
         )
     except DoxaError:
-        if not resume:
+        if not resume and checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
             store.discard_run(folder)
         raise
     store.save(model, folder, force=True, keep_checkpoint=model.origin["interrupted"])
@@ -217,10 +221,18 @@ def _temperatures(pbe: PBE, valid: Beliefs) -> Temperatures:
     if len(valid) < FEWEST:
         return Temperatures()
     b = Batch.of(valid)
+    heads, tails = torch.isin(b.head, pbe.seen_heads), torch.isin(b.tail, pbe.seen_tails)
+    said = b.mentioned
+    with_words = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets)
     return Temperatures(
-        head=best_temperature(pbe.head_logits(b.relation, b.tail), b.head),
-        relation=best_temperature(pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets), b.relation),
-        tail=best_temperature(pbe.tail_logits(b.head, b.relation), b.tail),
+        head=best_temperature(
+            pbe.log_heads(b.relation[heads], b.tail[heads]), torch.searchsorted(pbe.seen_heads, b.head[heads])
+        ),
+        relation=best_temperature(pbe.log_relations(b.head, b.tail), b.relation),
+        relation_said=best_temperature(with_words[said], b.relation[said]),
+        tail=best_temperature(
+            pbe.log_tails(b.head[tails], b.relation[tails]), torch.searchsorted(pbe.seen_tails, b.tail[tails])
+        ),
     )
 
 

@@ -63,7 +63,7 @@ class Settings:
     optimiser: str = _setting("adagrad", "row-wise Adagrad, or plain SGD as in the paper", ("adagrad", "sgd"))
     learning_rate: float = _setting(0.1, "step size at the start", low=1e-12)
     schedule: str = _setting("linear", "learning rate: linear fall to zero, or constant", ("linear", "constant"))
-    batch: int = _setting(512, "beliefs per step", low=1)
+    batch: int = _setting(512, "beliefs per step (fewer when there are fewer than 20 × as many)", low=1)
     epochs: int = _setting(30, "passes over the beliefs (a time budget replaces it)", low=1)
     time_budget: float = _setting(0.0, "seconds of training; the schedule stretches to it; 0 = by epochs", low=0)
 

@@ -53,7 +53,7 @@ def save(learnt: Learnt, folder: Path, force: bool = False, keep_checkpoint: boo
             _write(learnt, unfinished)
             unfinished.chmod(0o755)
             if keep_checkpoint and (folder / CHECKPOINT).exists():
-                os.link(folder / CHECKPOINT, unfinished / CHECKPOINT)
+                shutil.copy2(folder / CHECKPOINT, unfinished / CHECKPOINT)
             _move_in(unfinished, folder)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
@@ -143,9 +143,10 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
 
 def _check_ours(folder: Path) -> None:
     """Refuse a folder that holds anything but a model or an unfinished run, or that one stands in."""
-    ours = {MANIFEST, CHECKPOINT, f"{CHECKPOINT}.unfinished", "weights.safetensors", "facts.safetensors"}
+    ours = {MANIFEST, CHECKPOINT, "weights.safetensors", "facts.safetensors"}
     ours |= {f"{plural}.parquet" for plural in VOCABULARIES}
-    foreign = sorted(path.name for path in folder.iterdir() if path.name not in ours) if folder.is_dir() else []
+    present = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    foreign = sorted(name for name in present if name not in ours and not name.startswith(f".{CHECKPOINT}."))
     if foreign:
         raise DoxaError(
             f"{folder} holds files that are not a model's ({foreign[0]}{' …' if len(foreign) > 1 else ''})",
@@ -157,8 +158,8 @@ def _check_ours(folder: Path) -> None:
 
 def discard_run(folder: Path) -> None:
     """Remove an unfinished run's checkpoint, and the folder if nothing else is in it."""
-    (folder / CHECKPOINT).unlink(missing_ok=True)
-    (folder / f"{CHECKPOINT}.unfinished").unlink(missing_ok=True)
+    for path in folder.glob(f"*{CHECKPOINT}*"):
+        path.unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
@@ -223,8 +224,8 @@ def _move_in(unfinished: Path, folder: Path) -> None:
     os.rename(folder, old / "model")
     try:
         os.rename(unfinished, folder)
-    except OSError:
+    except BaseException:
         os.rename(old / "model", folder)
+        old.rmdir()
         raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
+    shutil.rmtree(old, ignore_errors=True)

@@ -86,6 +86,19 @@ def test_checksum_depends_on_names_and_order():
     assert one.checksum() != one.take(np.array([1, 0])).checksum()
 
 
+def test_beliefs_with_unknown_names_are_not_written_as_others():
+    some = beliefs([("a", "r", "b"), ("a", "r", "c")])
+    smaller = some.encoded(beliefs([("a", "r", "b")]).names)
+    with pytest.raises(DoxaError, match="1 of these beliefs name something their vocabulary lacks"):
+        smaller.to_table()
+
+
+@pytest.mark.parametrize("shares", [(0.8, 0.8), (-0.2,), (1.0,)])
+def test_shares_that_leave_nothing_for_train_are_refused(shares):
+    with pytest.raises(DoxaError, match="cannot split into shares"):
+        split(beliefs([("a", "r", "b"), ("a", "r", "c")]), shares)
+
+
 triples = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 3), st.integers(0, 12)), min_size=1, max_size=80)
 
 

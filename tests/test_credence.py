@@ -52,6 +52,12 @@ def test_the_temperature_that_made_the_data_is_found_again():
     assert best_temperature(logits, truth) == pytest.approx(2.5, rel=0.05)
 
 
+def test_a_few_beliefs_cannot_move_the_temperature_far():
+    logits, truth = torch.tensor([[0.1, 0.0]] * 10), torch.zeros(10, dtype=torch.long)
+    assert 0.7 < best_temperature(logits, truth) < 1
+    assert best_temperature(logits[:0], truth[:0]) == pytest.approx(1.0, abs=0.01)
+
+
 def test_where_labels_cannot_tell_credence_keeps_the_order_of_margins(caplog):
     upside_down = np.arange(40.0), np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
     too_few = np.array([1.0, 2.0]), np.array([1, -1], np.int8)

@@ -9,6 +9,7 @@ from doxa.answering import judge
 from doxa.answering.verdicts import log_products, log_terms, margins
 from doxa.beliefs import Beliefs, split
 from doxa.credence import Calibrator, Thresholds
+from doxa.errors import DoxaError
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.evaluation.report import labelled_beliefs
@@ -89,6 +90,23 @@ def test_rows_labelled_false_teach_nothing():
 
 def _labelled(table, label):
     return table.with_columns(label=np.full(len(table), label, np.int8))
+
+
+def test_a_subset_is_learnt_in_its_own_names(parts):
+    """Names that only the left-out rows hold are unknown to the model, and validation with them is refused."""
+    whole = Beliefs.from_table(board(8))
+    near = np.flatnonzero([int(h[0]) < 4 and int(t[0]) < 4 for h, t in board(8).select("head", "tail").rows()])
+    model = fit(whole.take(near), **SETTINGS)
+    assert len(model.names.entities) == 32
+    with pytest.raises(DoxaError, match="which training never sees"):
+        fit(whole.take(near), whole, **SETTINGS)
+
+
+def test_what_is_not_beliefs_is_refused():
+    with pytest.raises(DoxaError, match=r"not from a str\n  read a file with doxa\.read"):
+        fit("beliefs.tsv")
+    with pytest.raises(DoxaError, match="on_error 'ignore'; expected raise or skip"):
+        fit(Beliefs.from_table(board(3)), on_error="ignore")
 
 
 def test_without_validation_a_share_is_held_out(parts):

@@ -23,8 +23,7 @@ def relations(
     logits = pbe.log_relations_with_mention(
         torch.from_numpy(h), torch.from_numpy(t), torch.from_numpy(said), torch.tensor([0, len(said)])
     )[0]
+    temperature = learnt.temperatures.relation_said if len(said) else learnt.temperatures.relation
     known = learnt.known.links(h, t)[1]
-    answers = ranked(
-        logits / learnt.temperatures.relation, np.arange(pbe.relations), known, names.relations, top, new_only
-    )
+    answers = ranked(logits / temperature, np.arange(pbe.relations), known, names.relations, top, new_only)
     return Answer((head, "?", tail, mention), answers)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from doxa.answering.verdicts import judge
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
-from doxa.errors import UsageError
+from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import Reliability
 from doxa.evaluation.protocol import (
     CandidateRule,
@@ -112,7 +112,7 @@ class Evaluation:
 def evaluate(
     learnt: Learnt,
     beliefs: Beliefs,
-    tasks: Sequence[str] = TASKS,
+    tasks: Sequence[str] | str = TASKS,
     filter: FilterRule = "all",
     candidates: CandidateRule = "all",
     rank_all: bool = False,
@@ -120,9 +120,12 @@ def evaluate(
     report: Callable[[str], None] | None = None,
 ) -> Evaluation:
     """Run the tasks the beliefs allow; `seed` decides the falsehoods made for beliefs without labels."""
+    tasks = tasks.replace(",", " ").split() if isinstance(tasks, str) else tasks
     unknown = [task for task in tasks if task not in TASKS]
-    if unknown:
-        raise UsageError(f"no task {unknown[0]!r}; expected some of {', '.join(TASKS)}")
+    if unknown or not tasks:
+        raise UsageError(f"no task {unknown[0] if unknown else ''!r}; expected some of {', '.join(TASKS)}")
+    one_of("filter", filter, ("all", "train"))
+    one_of("candidates", candidates, ("all", "relation"))
     beliefs = beliefs.encoded(learnt.names)
     ranked = beliefs if rank_all else beliefs.true_ones()
     known = learnt.trained_facts if filter == "train" else learnt.known.union(ranked.triples)

@@ -20,7 +20,7 @@ def written(path: str | Path) -> Iterator[Path]:
     if target.is_dir():
         raise DoxaError(f"cannot write {path}: it is a folder")
     direct = target.exists() and not target.is_file()
-    unfinished = target if direct else target.with_name(target.name + ".unfinished")
+    unfinished = target if direct else target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         yield unfinished

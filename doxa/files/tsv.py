@@ -14,7 +14,7 @@ import polars as pl
 import zstandard
 from numpy.typing import NDArray
 
-from doxa.errors import DoxaError
+from doxa.errors import DoxaError, one_of
 from doxa.files.atomic import written
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,7 @@ def read(path: str | Path, on_error: OnError = "raise") -> pl.DataFrame:
     mention; five columns are all. A faulty line is an error, or with `on_error="skip"` is left out and counted.
     """
     path = Path(path)
+    one_of("on_error", on_error, ("raise", "skip"))
     source = _Source(path, _content(path), on_error)
     table = source.table()
     table = _named(path, table)
@@ -98,14 +99,17 @@ class _Source:
             raise DoxaError(f"{self.path}: the file is empty", EXPECTED)
         tabs = np.searchsorted(np.flatnonzero(buffer == ord("\t")), ends)
         fields = np.diff(tabs, prepend=0) + 1
-        wanted = int(fields[np.argmin(blank)])
+        first = int(np.argmin(blank))
+        wanted, why = int(fields[first]), "the header names"
+        if not _is_header(self.data[starts[first] : ends[first]].split(b"\t")):
+            counts = np.bincount(fields[~blank])
+            wanted, why = wanted if counts[wanted] == counts.max() else int(counts.argmax()), "other lines have"
         if wanted < 3:
-            line = int(np.argmin(blank)) + 1
-            raise DoxaError(f"{self.path}, line {line}: {wanted} field{'s'[: wanted != 1]}", EXPECTED)
+            raise DoxaError(f"{self.path}, line {first + 1}: {_fields(wanted)}", EXPECTED)
         wrong = ~blank & (fields != wanted)
         if wrong.any():
             found = int(fields[np.argmax(wrong)])
-            self.fault(np.flatnonzero(wrong) + 1, f"{found} fields where the first line has {wanted}", EXPECTED)
+            self.fault(np.flatnonzero(wrong) + 1, f"{_fields(found)} where {why} {wanted}", EXPECTED)
         kept = np.flatnonzero(~blank & ~wrong)
         if len(kept) < len(ends):
             self.data = b"\n".join([self.data[starts[line] : ends[line]] for line in kept])
@@ -131,14 +135,14 @@ def _content(path: Path) -> bytes:
         raise DoxaError(f"{path} is a folder; expected a file of beliefs")
     try:
         data = path.read_bytes()
-        if path.suffix == ".gz":
+        if path.suffix == ".gz" or data.startswith(b"\x1f\x8b"):
             data = gzip.decompress(data)
-        elif path.suffix == ".zst":
+        elif path.suffix == ".zst" or data.startswith(b"\x28\xb5\x2f\xfd"):
             data = _unpacked(data)
     except FileNotFoundError:
         raise DoxaError(f"no file {path}") from None
     except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
-        raise DoxaError(f"{path}: not a whole {path.suffix} file ({fault})") from None
+        raise DoxaError(f"{path}: not a whole compressed file ({fault})") from None
     except OSError as fault:
         raise DoxaError(f"cannot read {path}: {fault.strerror}") from None
     return data.removeprefix(b"\xef\xbb\xbf")
@@ -163,6 +167,14 @@ def _split(data: bytes, columns: int) -> pl.DataFrame:
     return pl.read_csv(data, separator="\t", quote_char=None, has_header=False, infer_schema=False, schema=schema)
 
 
+def _is_header(names: list[bytes]) -> bool:
+    return {b"head", b"relation", b"tail"} <= {name.strip().lower() for name in names}
+
+
+def _fields(count: int) -> str:
+    return f"{count} field{'s'[: count != 1]}"
+
+
 def _is_utf8(row: bytes) -> bool:
     try:
         row.decode()
@@ -175,7 +187,7 @@ def _named(path: Path, table: pl.DataFrame) -> pl.DataFrame:
     """Give the columns their names: from the header, or by the rule for files without one."""
     columns = table.drop("line")
     first = [(name or "").strip().lower() for name in columns.row(0)] if len(columns) else []
-    if {"head", "relation", "tail"} <= set(first):
+    if _is_header([name.encode() for name in first]):
         return _named_by_header(path, table, first)
     if columns.width > 5:
         raise DoxaError(f"{path}, line 1: {columns.width} fields and no header that names them", EXPECTED)

@@ -107,8 +107,13 @@ class Trainer:
         return self.settings.patience > 0 and not self.settings.time_budget
 
     @property
+    def batch(self) -> int:
+        """Beliefs per step: a small knowledge base still gets twenty steps an epoch, of 16 beliefs at least."""
+        return min(self.settings.batch, max(16, len(self.beliefs) // 20))
+
+    @property
     def steps_per_epoch(self) -> int:
-        return math.ceil(len(self.beliefs) / self.settings.batch)
+        return math.ceil(len(self.beliefs) / self.batch)
 
     def run(self) -> Memory:
         """Learn until the epochs or the time budget are used up, or quality no longer rises."""
@@ -139,8 +144,14 @@ class Trainer:
         return memory
 
     def keep_best(self) -> None:
-        """Go back to the weights of the best epoch, if a later one was worse."""
-        if self.best is not None and self.memory.best_epoch < self.memory.epoch:
+        """Go back to the weights of the best epoch, unless the last ones, validated too, are as good."""
+        memory = self.memory
+        if self.best is None or self.validate is None or memory.best_quality is None:
+            return
+        partial = memory.step % self.steps_per_epoch != 0
+        if partial and self.validate() >= memory.best_quality:
+            return
+        if partial or memory.best_epoch < memory.epoch:
             self.pbe.load_state_dict(self.best)
 
     @contextmanager
@@ -164,8 +175,8 @@ class Trainer:
     def step(self, number: int, order: Ids, fraction: float) -> float:
         """Learn from batch `number` of the run, in the order of its epoch; returns the batch's loss."""
         settings = self.settings
-        start = number % self.steps_per_epoch * settings.batch
-        batch = Batch.of(self.beliefs, order[start : start + settings.batch])
+        start = number % self.steps_per_epoch * self.batch
+        batch = Batch.of(self.beliefs, order[start : start + self.batch])
         loss = self._objective.losses(batch, self._candidates(number)).sum()
         value = float(loss.detach())
         if not math.isfinite(value):
@@ -213,7 +224,7 @@ class Trainer:
     def progress(self, speed: float) -> Progress:
         """Where the run stands."""
         memory = self.memory
-        done = memory.step % self.steps_per_epoch * self.settings.batch
+        done = memory.step % self.steps_per_epoch * self.batch
         loss = memory.epoch_loss / done if done else memory.curve[-1].loss if memory.curve else math.nan
         quality = memory.curve[-1].quality if memory.curve else None
         return Progress(self.fraction(memory.step, memory.seconds), memory.epoch, loss, quality, speed, memory.seconds)

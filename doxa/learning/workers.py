@@ -8,6 +8,7 @@ Between epochs the workers wait while this process validates, keeps the best wei
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import time
@@ -44,6 +45,7 @@ def run_with_workers(trainer: Trainer, workers: int) -> Memory:
     """Learn like `Trainer.run`, with several worker processes."""
     if sys.platform == "win32" or "fork" not in multiprocessing.get_all_start_methods():
         raise DoxaError("several workers need a system that can fork processes", "use --workers 1")
+    workers = min(workers, trainer.steps_per_epoch)
     context = multiprocessing.get_context("fork")
     trainer.pbe.share_memory()
     for total in trainer.optimiser.state().values():
@@ -105,9 +107,12 @@ def _lead(trainer: Trainer, shared: _Shared, crew: Sequence[BaseProcess], began:
             if trainer.report:
                 beliefs = (memory.step - first[0]) * len(trainer.beliefs) / trainer.steps_per_epoch
                 trainer.report(trainer.progress(beliefs / max(memory.seconds - first[1], 1e-9)))
-        if memory.step % trainer.steps_per_epoch == 0:
+        taken = int(shared.steps.sum())
+        if taken == trainer.steps_per_epoch:
             trainer.end_epoch(began)
         memory.finished |= trainer.fraction(memory.step, memory.seconds) >= 1
+        if taken != trainer.steps_per_epoch and not (memory.finished or trainer.interrupted):
+            raise DoxaError(f"the workers took {taken} of {trainer.steps_per_epoch} steps; this is a fault in doxa")
         due = trainer.interrupted or time.monotonic() - saved > trainer.settings.checkpoint_seconds
         if due and not memory.finished:
             _save(trainer)
@@ -130,20 +135,24 @@ def _work(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
         _take_part(trainer, shared, place, began)
     except DoxaError as fault:
         shared.trouble.put(str(fault))
+    except Exception as fault:
+        shared.trouble.put(f"a worker failed: {type(fault).__name__}: {fault}")
 
 
 def _take_part(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
     """Every N-th step of each epoch called out."""
-    workers = len(shared.start)
+    workers, leader = len(shared.start), os.getppid()
     while True:
-        shared.start[place].acquire()
+        while not shared.start[place].acquire(timeout=1):
+            if os.getppid() != leader:  # the one that leads was killed
+                return
         if shared.stop.is_set():
             return
         epoch = int(shared.epoch[0])
         order, steps = trainer.order(epoch), trainer.steps_per_epoch
         for number in range(epoch * steps + place, (epoch + 1) * steps, workers):
             fraction = trainer.fraction(number, time.monotonic() - began)
-            if fraction >= 1 or shared.stop.is_set():
+            if fraction >= 1 or shared.stop.is_set() or os.getppid() != leader:
                 break
             shared.losses[place] += trainer.step(number, order, fraction)
             shared.steps[place] += 1

@@ -48,13 +48,20 @@ def test_answers_equal_the_reference(model):
 
 
 def test_a_temperature_sharpens_or_flattens_one_kind_of_question(model):
-    hot = replace(model, temperatures=Temperatures(tail=2.0))
-    plain, tempered = model.tails("1,1", "up", top=99), hot.tails("1,1", "up", top=99)
-    assert [c.name for c in plain] == [c.name for c in tempered]
-    expected = np.sqrt([c.probability for c in plain])
-    assert np.allclose([c.probability for c in tempered], expected / expected.sum())
-    assert hot.heads("up", "1,2") == model.heads("up", "1,2")
-    assert hot.relations("1,1", "1,2") == model.relations("1,1", "1,2")
+    asked = {
+        "tail": lambda m: m.tails("1,1", "up", top=99),
+        "head": lambda m: m.heads("up", "1,2", top=99),
+        "relation": lambda m: m.relations("1,1", "1,2"),
+        "relation_said": lambda m: m.relations("1,1", "1,2", mention="one step up"),
+    }
+    for kind in asked:
+        hot = replace(model, temperatures=Temperatures(**{kind: 2.0}))
+        for other, ask in asked.items():
+            plain, tempered = ask(model), ask(hot)
+            assert [c.name for c in plain] == [c.name for c in tempered]
+            expected = np.array([c.probability for c in plain])
+            expected = np.sqrt(expected) / np.sqrt(expected).sum() if kind == other else expected
+            assert np.allclose([c.probability for c in tempered], expected)
 
 
 def test_unknown_words_and_no_words_leave_the_entities_to_decide(model):

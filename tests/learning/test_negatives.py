@@ -70,6 +70,16 @@ def test_heads_and_tails_are_replaced_about_equally_often():
     assert 150 < (false.head != some.head).sum() < 250
 
 
+def test_when_one_side_allows_no_falsehood_the_other_is_taken():
+    """a r b: every head seen with r goes with b, so only the tail can be replaced."""
+    some = beliefs([("a", "r", "b"), ("c", "r", "b"), ("c", "r", "d"), ("x", "s", "y")])
+    known = Facts(some.triples, len(some.names.entities), 2)
+    for seed in range(10):
+        false, source = corrupt(some, known, seed)
+        assert 0 in source
+        assert false.to_table().row(source.tolist().index(0))[:3] == ("a", "r", "d")
+
+
 def test_a_belief_that_cannot_be_made_false_has_no_twin():
     some = beliefs([("a", "r", "b"), ("a", "s", "b"), ("a", "s", "c"), ("d", "s", "b")])
     false, source = corrupt(some, Facts(some.triples, 4, 2), 0)

@@ -17,6 +17,23 @@ from doxa.systems import build
 from tests.test_toy_world import SETTINGS, withheld
 from tests.worlds import board
 
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(autouse=True)
+def _no_longer_than_a_minute():
+    """A crew that never ends must fail the test, not hang it."""
+
+    def give_up(*_):
+        raise TimeoutError("the workers did not end")
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
 SMALL = Settings(dimension=8, epochs=6, batch=8, candidates=8, checkpoint_seconds=0.0, workers=2)
 
 
