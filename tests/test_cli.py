@@ -2,10 +2,7 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import time
 
 import pytest
 
@@ -375,50 +372,3 @@ def test_debug_shows_the_traceback(doxa, model):
     for arguments in (("--debug", "ask", model, "nobody", "up", "?"), ("ask", model, "nobody", "up", "?", "--debug")):
         with pytest.raises(DoxaError):
             doxa(*arguments)
-
-
-def run_doxa(*arguments, **options):
-    code = "from doxa.cli import main; main()"
-    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
-
-
-def test_killed_and_resumed_ends_like_never_killed(tmp_path):
-    """SIGKILL in the middle of a run, then --resume: the same weights, bit for bit."""
-    data = tmp_path / "b.tsv"
-    files.write(board(12), data)
-    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch=16", "--set", "patience=0",
-               "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    whole = run_doxa("train", data, "--out", tmp_path / "whole", *options, **quiet)
-    killed = run_doxa("train", data, "--out", tmp_path / "killed", *options, **quiet)
-    deadline = time.monotonic() + 60
-    while not (tmp_path / "killed" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    assert all(p.name.startswith("checkpoint") for p in (tmp_path / "killed").iterdir())
-    assert run_doxa("ask", tmp_path / "killed", "a", "r", "?", **quiet).wait() == 1
-    assert run_doxa("train", data, "--out", tmp_path / "killed", *options, "--resume", **quiet).wait() == 0
-    assert whole.wait() == 0
-    read = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert read[0] == read[1]
-    assert not (tmp_path / "killed" / "checkpoint.safetensors").exists()
-
-
-def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
-    data, out = tmp_path / "b.tsv", tmp_path / "m"
-    files.write(board(12), data)
-    options = ["--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1", "--set", "patience=0",
-               "--set", "checkpoint_seconds=0.1"]  # fmt: skip
-    run = run_doxa("train", data, "--out", out, *options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    run.send_signal(signal.SIGINT)
-    _, err = run.communicate(timeout=60)
-    assert run.returncode == 130
-    assert "the model is usable" in err
-    model = Model.load(out)
-    assert model.origin["interrupted"]
-    assert len(model.tails("1,1", "up")) == 10
-    assert (out / "checkpoint.safetensors").exists()
