@@ -39,6 +39,7 @@ class _Shared:
     ended: Semaphore
     stop: Event
     trouble: SimpleQueue[str]
+    leader: int
 
 
 def run_with_workers(trainer: Trainer, workers: int) -> Memory:
@@ -58,6 +59,7 @@ def run_with_workers(trainer: Trainer, workers: int) -> Memory:
         ended=context.Semaphore(0),
         stop=context.Event(),
         trouble=context.SimpleQueue(),
+        leader=os.getpid(),
     )
     began = time.monotonic() - trainer.memory.seconds
     crew = [
@@ -141,10 +143,10 @@ def _work(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
 
 def _take_part(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
     """Every N-th step of each epoch called out."""
-    workers, leader = len(shared.start), os.getppid()
+    workers = len(shared.start)
     while True:
         while not shared.start[place].acquire(timeout=1):
-            if os.getppid() != leader:  # the one that leads was killed
+            if os.getppid() != shared.leader:  # it was killed
                 return
         if shared.stop.is_set():
             return
@@ -152,7 +154,7 @@ def _take_part(trainer: Trainer, shared: _Shared, place: int, began: float) -> N
         order, steps = trainer.order(epoch), trainer.steps_per_epoch
         for number in range(epoch * steps + place, (epoch + 1) * steps, workers):
             fraction = trainer.fraction(number, time.monotonic() - began)
-            if fraction >= 1 or shared.stop.is_set() or os.getppid() != leader:
+            if fraction >= 1 or shared.stop.is_set() or os.getppid() != shared.leader:
                 break
             shared.losses[place] += trainer.step(number, order, fraction)
             shared.steps[place] += 1
