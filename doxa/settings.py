@@ -28,7 +28,7 @@ class Settings:
     dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
     norm: int = _setting(2, "distance of the translation score: L1 or L2", (1, 2))
     alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
-    learn_alpha: bool = _setting(True, "learn α (else it stays as given)")
+    learn_alpha: bool = _setting(True, "learn α where it matters, with the negative estimator (else it stays as given)")
     scale: float = _setting(
         0.0,
         "factor on the score inside probabilities (1 in the paper); 0 = the score's own: 4 for distances, 1 else",
@@ -97,6 +97,11 @@ class Settings:
         if self.estimator != "auto":
             return self.estimator
         return "negative" if self.objective == "confidence" else "sampled"
+
+    @property
+    def learns_alpha(self) -> bool:
+        """Softmaxes do not depend on α: learning it there would only follow rounding errors."""
+        return self.learn_alpha and self.training_estimator == "negative"
 
     def changed(self, **values: Any) -> Settings:
         """These settings with some replaced; unknown names are refused with a suggestion."""

@@ -117,6 +117,7 @@ class Trainer:
 
     def run(self) -> Memory:
         """Learn until the epochs or the time budget are used up, or quality no longer rises."""
+        self._warm_up()
         memory, began = self.memory, time.monotonic() - self.memory.seconds
         saved = told = time.monotonic()
         first = (memory.step, memory.seconds)
@@ -142,6 +143,14 @@ class Trainer:
                 self.save()
         self.keep_best()
         return memory
+
+    def _warm_up(self) -> None:
+        """Two steps that are thrown away: the first parallel operations of a process may be divided among threads in
+        another way than all later ones, and so round differently."""
+        rows = np.arange(min(self.batch, len(self.beliefs)))
+        for _ in range(2):
+            self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(0)).sum().backward()  # type: ignore[no-untyped-call]
+            self.pbe.zero_grad()
 
     def keep_best(self) -> None:
         """Go back to the weights of the best epoch, unless the last ones, validated too, are as good."""

@@ -24,7 +24,7 @@ class Rotate(Score):
         super().__init__()
         self.entity = nn.Embedding(entities, even(settings.dimension))
         self.relation = nn.Embedding(relations, settings.dimension)
-        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learn_alpha)
+        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
         for table in (self.entity, self.relation):
             nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
 

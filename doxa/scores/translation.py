@@ -21,7 +21,7 @@ class Translation(Score):
         self.norm = settings.norm
         self.entity = nn.Embedding(entities, settings.dimension)
         self.relation = nn.Embedding(relations, settings.dimension)
-        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learn_alpha)
+        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
         for table in (self.entity, self.relation):
             nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
 

@@ -98,7 +98,7 @@ def test_every_term_of_the_objective_moves_its_vectors(term, parameter):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_the_gradient_of_the_objective_equals_finite_differences(kind, estimator, norm):
     s = Settings(dimension=3, scale=1.5, norm=norm, objective=kind, estimator=estimator, negatives=3)
-    pbe, _ = random_pbe(13, norm=norm)
+    pbe, _ = random_pbe(13, norm=norm, estimator=estimator)
     drawn = every_candidate(pbe) if estimator == "exact" else candidates()
 
     def value():

@@ -34,5 +34,10 @@ def test_a_mention_is_the_sum_of_its_words():
 
 
 def test_alpha_can_be_held_fixed():
-    assert random_pbe(0, learn_alpha=False)[0].score.alpha.requires_grad is False
-    assert random_pbe(0)[0].score.alpha.requires_grad is True
+    assert random_pbe(0, estimator="negative", learn_alpha=False)[0].score.alpha.requires_grad is False
+    assert random_pbe(0, estimator="negative")[0].score.alpha.requires_grad is True
+
+
+def test_alpha_is_not_learnt_where_it_makes_no_difference():
+    assert random_pbe(0, estimator="sampled")[0].score.alpha.requires_grad is False
+    assert random_pbe(0, estimator="exact")[0].score.alpha.requires_grad is False
