@@ -40,7 +40,7 @@ def variant(request):
 
 def make(variant, dtype=torch.float64, seed=0):
     name, options = variant
-    settings = Settings(score=name, dimension=6, seed=seed, **options)
+    settings = Settings(score=name, dimension=6, seed=seed, estimator="negative", **options)
     return SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator().manual_seed(seed)).to(dtype)
 
 
