@@ -263,7 +263,7 @@ def inspect_(
 ) -> None:
     """Count beliefs, duplicates, leaks between train and test, unseen names, and profile the relations.
 
-    Example: `doxa data inspect ../shared/data/wn11`
+    Example: `doxa data inspect demo/data`
     """
     from doxa import display
     from doxa.inspection import inspect

@@ -1,5 +1,9 @@
 import pytest
 import torch
+from hypothesis import settings
+
+settings.register_profile("doxa", derandomize=True, deadline=None)  # the same cases every time
+settings.load_profile("doxa")
 
 
 @pytest.fixture(autouse=True)
