@@ -42,8 +42,10 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
     out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
     valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
-    system: Annotated[str, typer.Option(help="The recipe.")] = "pbe",
-    score: Annotated[str, typer.Option(help="D(h, r, t), the plausibility of a triple.")] = "translation",
+    system: Annotated[str, typer.Option(help="The recipe; `doxa systems` lists them.")] = "pbe",
+    score: Annotated[
+        str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+    ] = None,
     set_: Annotated[
         list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
     ] = [],  # noqa: B006
@@ -66,11 +68,13 @@ def train(
     """
     from doxa import display, files, store
     from doxa.fitting import fit_to_folder
-    from doxa.settings import Settings, parse_assignments
+    from doxa.settings import parse_assignments
+    from doxa.systems import recipe
 
-    values: dict[str, Any] = {"system": system, "score": score, "seed": seed, "time_budget": time_budget}
-    values["workers"] = workers
-    settings = Settings().changed(**(values | parse_assignments(set_)))
+    values: dict[str, Any] = {"system": system, "seed": seed, "time_budget": time_budget, "workers": workers}
+    if score is not None:
+        values["score"] = score
+    settings = recipe(values | parse_assignments(set_))
     store.check_vacant(out, force, resume)
     parts = files.dataset(data)
     for source in (data, valid):
@@ -86,7 +90,8 @@ def train(
             beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
     quality = [point["quality"] for point in model.curve if point["quality"] is not None]
-    said = f", validation {max(quality):.3f} (filtered MRR of head, relation and tail)" if quality else ""
+    measure = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts"}[settings.validate_by]
+    said = f", validation {max(quality):.3f} ({measure})" if quality else ""
     display.say(f"{out}: {model!r}")
     display.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
     if model.origin["interrupted"]:

@@ -57,6 +57,21 @@ class Facts:
         return np.divmod(pairs, self.entities)
 
     @cached_property
+    def counts(self) -> Ids:
+        """How many facts each relation has."""
+        return np.bincount(self.triples[:, 1], minlength=self.relations)
+
+    @cached_property
+    def tails_per_head(self) -> NDArray[np.float64]:
+        """How many tails a head of each relation has on average; 0 for a relation without facts."""
+        return self.counts / np.maximum(np.bincount(self.positions(0)[0], minlength=self.relations), 1)
+
+    @cached_property
+    def heads_per_tail(self) -> NDArray[np.float64]:
+        """How many heads a tail of each relation has on average; 0 for a relation without facts."""
+        return self.counts / np.maximum(np.bincount(self.positions(2)[0], minlength=self.relations), 1)
+
+    @cached_property
     def _by_head_relation(self) -> Pairs:
         return self._keys // self.entities, self.triples[:, 2]
 

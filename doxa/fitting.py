@@ -15,12 +15,12 @@ import numpy as np
 import torch
 
 from doxa import store
-from doxa.answering.verdicts import log_products, margins
+from doxa.answering.verdicts import evidence, margins
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.credence import FEWEST, Calibrator, Temperatures, Thresholds, best_temperature
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
-from doxa.evaluation.ranks import Metrics
+from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.evaluation.report import labelled_beliefs
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
@@ -29,7 +29,7 @@ from doxa.learning.workers import run_with_workers
 from doxa.model import Model
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
-from doxa.systems import build
+from doxa.systems import answers, build, recipe
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ def fit(
     `valid` serves early stopping, thresholds and calibration; without it a share of the beliefs is held out.
     Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
     """
-    settings = (settings or Settings()).changed(**values)
+    settings = recipe(values) if settings is None else settings.changed(**values)
     if not isinstance(beliefs, Beliefs):
         raise UsageError(f"fit learns from Beliefs, not from a {type(beliefs).__name__}", "read a file with doxa.read")
     one_of("on_error", on_error, ("raise", "skip"))
@@ -119,7 +119,7 @@ def _fit(
     pbe = build(train, settings)
     facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
     known = facts if valid is None else facts.union(valid.true_ones().triples)
-    quality = None if valid is None else _quality(pbe, valid.true_ones(), known, settings)
+    quality = None if valid is None else _quality(pbe, valid, known, settings)
     inputs = train.checksum() + ("" if valid is None else valid.checksum())
     trainer = Trainer(pbe, train, settings, quality, report, checkpoint, inputs)
     if resume and checkpoint is not None:
@@ -200,16 +200,38 @@ def _checked_validation(train: Beliefs, valid: Beliefs, on_error: str) -> Belief
 
 
 def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Callable[[], float]:
-    """Mean filtered reciprocal rank of head, relation and tail, the three questions of Eq. 1, on a fixed sample."""
-    affordable = max(100, int(3e10 / (pbe.entities * settings.dimension)))
-    size = min(settings.validation_sample, affordable, len(valid))
-    sample = valid.take(np.random.default_rng([settings.seed, 4]).permutation(len(valid))[:size])
+    """What tells one epoch's weights from another's, on a fixed sample of the validation beliefs.
+
+    Mean filtered reciprocal rank of head, relation and tail, the questions of Eq. 1, as far as the system answers them;
+    or the accuracy of verdicts at the thresholds that suit the sample best.
+    """
+    size = min(settings.validation_sample, max(100, int(3e10 / (pbe.entities * settings.dimension))))
+    random = np.random.default_rng([settings.seed, 4])
+    if settings.validate_by == "accuracy":
+        labelled = _sample(labelled_beliefs(valid, known, settings.seed), size, random)
+        return lambda: _accuracy(pbe, labelled, settings)
+    sample = _sample(valid.true_ones(), size, random)
+    able: dict[str, tuple[Callable[..., Ranks], ...]] = {
+        "entity": (head_ranks, tail_ranks),
+        "relation": (relation_ranks,),
+    }
+    measures = [measure for question in answers(settings) for measure in able.get(question, ())]
 
     def quality() -> float:
-        found = [measure(pbe, sample, known) for measure in (head_ranks, relation_ranks, tail_ranks)]
-        return float(np.mean([Metrics.of(ranks.filtered).mrr for ranks in found]))
+        return float(np.mean([Metrics.of(measure(pbe, sample, known).filtered).mrr for measure in measures]))
 
     return quality
+
+
+def _sample(beliefs: Beliefs, size: int, random: np.random.Generator) -> Beliefs:
+    return beliefs.take(random.permutation(len(beliefs))[:size])
+
+
+def _accuracy(pbe: PBE, labelled: Beliefs, settings: Settings) -> float:
+    assert labelled.label is not None
+    scores = evidence(pbe, labelled, settings.verdict)
+    thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
+    return float(((scores >= thresholds.of(labelled.relation)) == (labelled.label == 1)).mean())
 
 
 @torch.no_grad()
@@ -240,10 +262,11 @@ def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> 
     """Thresholds and calibrator from validation labels, or from falsehoods made by the rule of Section 5.4."""
     if len(beliefs) > MOST_JUDGED:
         beliefs = beliefs.take(np.random.default_rng([settings.seed, 5]).permutation(len(beliefs))[:MOST_JUDGED])
-    labelled = labelled_beliefs(beliefs, known, settings.seed)
+    able = "classification" in answers(settings)
+    labelled = labelled_beliefs(beliefs, known, settings.seed) if able else beliefs.take(np.zeros(0, np.int64))
     if not len(labelled):
         return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator(1.0, 0.0)
     assert labelled.label is not None
-    scores = log_products(pbe, labelled)
+    scores = evidence(pbe, labelled, settings.verdict)
     thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
-    return thresholds, Calibrator.fit(margins(pbe, thresholds, labelled), labelled.label)
+    return thresholds, Calibrator.fit(margins(pbe, thresholds, labelled, settings.verdict), labelled.label)

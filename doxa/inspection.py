@@ -84,17 +84,14 @@ def _against(train: Beliefs, facts: Facts, part: Beliefs) -> dict[str, Any]:
 
 def _profile(train: Beliefs, facts: Facts) -> list[dict[str, Any]]:
     """Every relation with its mapping kind, most frequent first."""
-    count = np.bincount(facts.triples[:, 1], minlength=facts.relations)
-    heads = np.bincount(facts.positions(0)[0], minlength=facts.relations)
-    tails = np.bincount(facts.positions(2)[0], minlength=facts.relations)
     kinds = mapping_kinds(facts)
     return [
         {
             "relation": train.names.relations[relation],
             "kind": kinds[relation],
-            "facts": int(count[relation]),
-            "tails_per_head": round(float(count[relation] / max(heads[relation], 1)), 2),
-            "heads_per_tail": round(float(count[relation] / max(tails[relation], 1)), 2),
+            "facts": int(facts.counts[relation]),
+            "tails_per_head": round(float(facts.tails_per_head[relation]), 2),
+            "heads_per_tail": round(float(facts.heads_per_tail[relation]), 2),
         }
-        for relation in np.argsort(-count, kind="stable")
+        for relation in np.argsort(-facts.counts, kind="stable")
     ]

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from doxa.beliefs import Names
 from doxa.credence import Calibrator, Temperatures, Thresholds
+from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.pbe import PBE
 from doxa.settings import Settings
+from doxa.systems import why_not
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +44,12 @@ class Learnt:
     def known(self) -> Facts:
         """The facts of train and valid."""
         return self.trained_facts.union(self.valid)
+
+    def must_answer(self, question: str) -> None:
+        """Refuse a question (entity, relation, classification) this model's system cannot answer."""
+        reason = why_not(self.settings, question)
+        if reason:
+            raise UsageError(f"this model cannot answer that: {reason}", "`doxa systems` lists what each can answer")
 
     def __repr__(self) -> str:
         name = type(self).__name__

@@ -83,11 +83,18 @@ class PBE(nn.Module):
 
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
         """F(r, m) for every candidate relation; zero for all where the model has learnt no words."""
-        relations = rows(self.score.relation, candidates)
         if self.mention is None:
-            return relations.new_zeros(len(offsets) - 1, len(relations))
-        scores: Tensor = self.mention(self.mention.said(words, offsets), relations)
+            return torch.zeros(len(offsets) - 1, self.relations if candidates is None else len(candidates))
+        scores: Tensor = self.mention(self.mention.said(words, offsets), rows(self.relation_vectors, candidates))
         return scores
+
+    @property
+    def relation_vectors(self) -> nn.Embedding:
+        """r of Eq. 11: the vectors words point to, which are the score's own where it has such."""
+        own = self.mention.relation if self.mention is not None else None
+        table = self.score.get_submodule("relation") if own is None else own
+        assert isinstance(table, nn.Embedding)
+        return table
 
     def log_tails(self, head: Tensor, relation: Tensor) -> Tensor:
         """log Pr(t|h,r) over E_t, (B, |E_t|) (Eq. 8)."""
@@ -130,11 +137,11 @@ class PBE(nn.Module):
 
     @property
     def entities(self) -> int:
-        return self.score.entity.num_embeddings
+        return self.score.entity_count
 
     @property
     def relations(self) -> int:
-        return self.score.relation.num_embeddings
+        return self.score.relation_count
 
     def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
         """Row numbers in blocks whose table of scores against `width` candidates stays within bounds."""

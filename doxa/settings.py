@@ -21,12 +21,13 @@ def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float
 class Settings:
     """How a model is built and learnt. Frozen: use `replace` to vary it."""
 
-    system: str = _setting("pbe", "recipe: score, objective and sampler together", ("pbe",))
-    score: str = _setting(
-        "translation", "D(h, r, t), the plausibility of a triple", ("translation", "distmult", "complex", "rotate")
-    )
+    system: str = _setting("pbe", "recipe: score, objective, corruption and constraints together (`doxa systems`)")
+    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple (`doxa systems`)")
     dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
-    norm: int = _setting(2, "distance of the translation score: L1 or L2", (1, 2))
+    hidden: int = _setting(
+        0, "units of the single_layer score, slices of neural_tensor; 0 = the score's own: 50 and 4", low=0
+    )
+    norm: int = _setting(2, "distance of the translation scores: L1 or L2", (1, 2))
     alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
     learn_alpha: bool = _setting(True, "learn α where it matters, with the negative estimator (else it stays as given)")
     scale: float = _setting(
@@ -37,7 +38,9 @@ class Settings:
     mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
 
     objective: str = _setting(
-        "likelihood", "likelihood (Eq. 4) or fit of the given confidence (Eq. 5)", ("likelihood", "confidence")
+        "likelihood",
+        "likelihood (Eq. 4), fit of the given confidence (Eq. 5), or margin ranking as in the earlier systems",
+        ("likelihood", "confidence", "margin"),
     )
     confidence: str = _setting(
         "weight", "in the likelihood, confidence is a belief's weight or is ignored", ("weight", "ignore")
@@ -56,6 +59,20 @@ class Settings:
     relation_weight: float = _setting(1.0, "weight of log Pr(r|h,t) in the objective", low=0)
     tail_weight: float = _setting(1.0, "weight of log Pr(t|h,r) in the objective", low=0)
     mention_weight: float = _setting(1.0, "weight of log Pr(r|m) in the objective", low=0)
+    margin: float = _setting(1.0, "γ of margin ranking: how far above a falsehood a truth should score", low=0)
+    corruption: str = _setting(
+        "uniform",
+        "margin ranking: head and tail are corrupted equally, or the side with fewer answers more often (Bernoulli)",
+        ("uniform", "bernoulli"),
+    )
+    avoid_known: bool = _setting(False, "never hold a known fact against a belief when its candidates include one")
+    entity_norm: str = _setting(
+        "free",
+        "entity vectors: free, of length 1 (unit), or of length at most 1 (ball)",
+        ("free", "unit", "ball"),
+    )
+    orthogonality: float = _setting(0.0, "penalty on hyperplanes not at right angles to their steps (TransH)", low=0)
+    l2: float = _setting(0.0, "penalty on squared sizes of all that a belief's score is made of", low=0)
     n3: float = _setting(
         0.0, "penalty on cubed sizes of the vectors of a belief (for products: distmult, complex)", low=0
     )
@@ -68,9 +85,19 @@ class Settings:
     time_budget: float = _setting(0.0, "seconds of training; the schedule stretches to it; 0 = by epochs", low=0)
 
     holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
+    validate_by: str = _setting(
+        "ranking",
+        "quality to stop on: filtered MRR of what the system answers, or accuracy of verdicts on labelled validation",
+        ("ranking", "accuracy"),
+    )
     validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
     patience: int = _setting(
         5, "epochs without progress before stopping; 0 = never, and none under a time budget", low=0
+    )
+    verdict: str = _setting(
+        "product",
+        "what is held against a relation's threshold: the product of probabilities (Section 5.4), Pr(t|h,r), or D",
+        ("product", "tail", "score"),
     )
     checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
     seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
@@ -84,6 +111,11 @@ class Settings:
             raise UsageError(f"setting seed is {self.seed}; expected a number below 2^63")
         if self.holdout >= 1:
             raise UsageError(f"setting holdout is {self.holdout}; expected a share below 1")
+        if self.objective == "margin" and self.estimator != "auto":
+            raise UsageError(
+                f"objective=margin compares scores and has no use for estimator={self.estimator}",
+                "leave the estimator out, or choose objective=likelihood",
+            )
         if self.objective == "confidence" and self.estimator in ("sampled", "exact"):
             raise UsageError(
                 f"objective=confidence cannot use estimator={self.estimator}: a softmax cannot reach "
@@ -96,6 +128,8 @@ class Settings:
         """The estimator in force once `auto` is resolved."""
         if self.estimator != "auto":
             return self.estimator
+        if self.objective == "margin":
+            return "margin"
         return "negative" if self.objective == "confidence" else "sampled"
 
     @property

@@ -1,26 +1,123 @@
-"""Systems: the recipes of the paper. Each is a score, an objective, a sampler and constraints under one name."""
+"""Systems: the recipes of the paper. Each is a score, an objective, a corruption and constraints under one name."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
 from doxa.beliefs import Beliefs
+from doxa.errors import UsageError, did_you_mean
+from doxa.facts import Facts
 from doxa.pbe import PBE
 from doxa.scores import SCORES, Mention
 from doxa.settings import Settings
 
+Named = TypeVar("Named")
+
+QUESTIONS = ("entity", "relation", "classification")
+"""What can be asked: a missing entity, a missing relation, a verdict."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A recipe: the settings that make it, what it can answer, and who proposed it."""
+
+    trained_by: str
+    reference: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    answers: tuple[str, ...] = QUESTIONS
+
+    @property
+    def score(self) -> str:
+        return str(self.settings.get("score", Settings.score))
+
+
+def _ranking(score: str, **more: Any) -> dict[str, Any]:
+    """Margin ranking of heads and tails, on which all but PBE and JRME are built; verdicts by the score itself."""
+    terms = {"head_weight": 1.0, "tail_weight": 1.0, "relation_weight": 0.0, "mention_weight": 0.0, "mentions": False}
+    return {"score": score, "objective": "margin", "scale": 1.0, "verdict": "score", **terms, **more}
+
+
+SYSTEMS: dict[str, System] = {
+    "pbe": System("likelihood (Eq. 4) or confidence (Eq. 5)", "Fan et al., 2015"),
+    "unstructured": System(
+        "margin ranking", "Bordes et al., 2012", _ranking("unstructured"), answers=("entity", "classification")
+    ),
+    "se": System(
+        "margin ranking, unit entities", "Bordes et al., 2011", _ranking("structured", dimension=50, entity_norm="unit")
+    ),
+    "slm": System("margin ranking, L2", "Socher et al., 2013", _ranking("single_layer", dimension=50, l2=1e-4)),
+    "bilinear": System(
+        "margin ranking, L2", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", dimension=50, l2=1e-4)
+    ),
+    "ntn": System("margin ranking, L2", "Socher et al., 2013", _ranking("neural_tensor", dimension=50, l2=1e-4)),
+    "transe": System(
+        "margin ranking, unit entities", "Bordes et al., 2013", _ranking("translation", entity_norm="unit")
+    ),
+    "transm": System(
+        "margin ranking, unit entities", "Fan et al., 2014", _ranking("weighted_translation", entity_norm="unit")
+    ),
+    "transh": System(
+        "margin ranking, Bernoulli corruption, soft constraints",
+        "Wang et al., 2014",
+        _ranking("hyperplane", corruption="bernoulli", entity_norm="ball", orthogonality=0.1),
+    ),
+    "jrme": System(
+        "margin ranking of relations, by entities and by mention",
+        "Fan et al., 2015",
+        {"objective": "margin", "scale": 1.0, "head_weight": 0.0, "tail_weight": 0.0},
+        answers=("relation",),
+    ),
+}
+
+
+def recipe(values: Mapping[str, Any]) -> Settings:
+    """The settings of the system named in `values`, with the other values in place of its own."""
+    name = values.get("system", Settings.system)
+    system = _named("system", name, SYSTEMS)
+    settings = Settings().changed(**{**system.settings, **values})
+    _named("score", settings.score, SCORES)
+    if name != "pbe" and settings.score != system.score:
+        raise UsageError(
+            f"system {name} is built on the score {system.score}, not on {settings.score}",
+            f"leave --score out, or stand PBE on it: --system pbe --score {settings.score}",
+        )
+    return settings
+
+
+def answers(settings: Settings) -> tuple[str, ...]:
+    """The questions a model of these settings can answer."""
+    known = SYSTEMS[settings.system].answers
+    silent = not SCORES[settings.score].tells_relations and not settings.mentions
+    return tuple(question for question in known if not (silent and question == "relation"))
+
+
+def why_not(settings: Settings, question: str) -> str:
+    """Why a model of these settings cannot answer a question; empty when it can."""
+    if question in answers(settings):
+        return ""
+    if question == "relation":
+        return f"{settings.system} scores all relations alike: {SCORES[settings.score].formula} does not depend on r"
+    return f"{settings.system} learns to tell relations apart and nothing else; it ranks no entities and judges nothing"
+
 
 def build(beliefs: Beliefs, settings: Settings) -> PBE:
     """An unlearnt model for these beliefs, its weights drawn from the seed alone."""
-    return assemble(
+    entities, relations = len(beliefs.names.entities), len(beliefs.names.relations)
+    pbe = assemble(
         settings,
-        entities=len(beliefs.names.entities),
-        relations=len(beliefs.names.relations),
+        entities=entities,
+        relations=relations,
         words=len(beliefs.names.words),
         seen_heads=torch.from_numpy(np.unique(beliefs.head)),
         seen_tails=torch.from_numpy(np.unique(beliefs.tail)),
     )
+    pbe.score.prepare(Facts(beliefs.triples, entities, relations))
+    return pbe
 
 
 def assemble(
@@ -28,6 +125,25 @@ def assemble(
 ) -> PBE:
     """The model of these sizes: PBE over the chosen score, with the mention term where there are words."""
     generator = torch.Generator().manual_seed(settings.seed)
-    score = SCORES[settings.score](entities, relations, settings, generator)
-    mention = Mention(words, settings.dimension) if settings.mentions and words else None
+    score = _named("score", settings.score, SCORES)(entities, relations, settings, generator)
+    mention = None
+    if settings.mentions and words:
+        without_vectors = 0 if "relation" in score.relation_tables else relations
+        mention = Mention(words, settings.dimension, without_vectors, generator)
     return PBE(score, mention, seen_heads, seen_tails, settings.scale or score.default_scale)
+
+
+def parameters(settings: Settings, entities: int, relations: int, words: int = 0) -> int:
+    """How many numbers such a model learns, counted without making them."""
+    nothing = torch.zeros(0, dtype=torch.int64)
+    with torch.device("meta"):
+        pbe = assemble(
+            settings, entities=entities, relations=relations, words=words, seen_heads=nothing, seen_tails=nothing
+        )
+    return sum(parameter.numel() for parameter in pbe.parameters() if parameter.requires_grad)
+
+
+def _named(kind: str, name: str, among: Mapping[str, Named]) -> Named:
+    if name not in among:
+        raise UsageError(f"no {kind} {name!r}.{did_you_mean(name, among)}", "`doxa systems` lists them all")
+    return among[name]

@@ -46,7 +46,7 @@ def test_thresholds_and_calibration_come_from_validation(model, parts):
     expected = Thresholds.fit(scores, labelled.relation, labelled.label, 2)
     assert model.thresholds.by_relation.tolist() == expected.by_relation.tolist()
     assert model.thresholds.overall == expected.overall
-    fitted = Calibrator.fit(margins(model.pbe, model.thresholds, labelled), labelled.label)
+    fitted = Calibrator.fit(margins(model.pbe, model.thresholds, labelled, "product"), labelled.label)
     assert model.calibrator == fitted
     assert model.calibrator != Calibrator(1.0, 0.0)
 

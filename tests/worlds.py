@@ -87,6 +87,9 @@ def assert_gradients_equal_finite_differences(value, module, step=1e-6):
     """Backpropagate `value()` and compare with central differences, parameter by parameter."""
     value().backward()
     for name, parameter in module.named_parameters():
+        if not parameter.requires_grad:
+            assert parameter.grad is None
+            continue
         gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad.to_dense()
         for place in np.ndindex(*parameter.shape):
             with torch.no_grad():

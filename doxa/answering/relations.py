@@ -16,6 +16,7 @@ def relations(
     learnt: Learnt, head: str, tail: str, mention: str | None = None, top: int = 10, new_only: bool = False
 ) -> Answer:
     """Pr(r|h,t,m) over all relations (Eq. 6); Pr(r|h,t) when there is no mention or none of its words is known."""
+    learnt.must_answer("relation")
     names, pbe = learnt.names, learnt.pbe
     h, t = np.array([names.entities.id(head)]), np.array([names.entities.id(tail)])
     said = names.words.ids(words(pl.Series([mention], dtype=pl.String))[0])

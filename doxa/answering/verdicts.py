@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.beliefs import Beliefs
+from doxa.beliefs import Beliefs, Ids
 from doxa.credence import Numbers, Thresholds
 from doxa.learnt import Learnt
 from doxa.pbe import PBE, Batch
@@ -30,9 +31,15 @@ class Judgement:
 def log_terms(pbe: PBE, beliefs: Beliefs) -> Numbers:
     """(n, 3): log Pr(h|r,t), log Pr(r|h,t,m), log Pr(t|h,r) of each belief, in blocks; all names must be known."""
     terms = np.zeros((len(beliefs), 3))
-    for rows in pbe.blocks(len(beliefs)):
+    for rows in _blocks(pbe, beliefs):
         terms[rows] = pbe.log_terms(Batch.of(beliefs, rows)).double().numpy()
     return terms
+
+
+def _blocks(pbe: PBE, beliefs: Beliefs) -> Iterator[Ids]:
+    """Rows in blocks of bounded memory, those of one relation together."""
+    order = np.argsort(beliefs.relation, kind="stable")
+    return (order[block] for block in pbe.blocks(len(beliefs)))
 
 
 def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
@@ -40,18 +47,39 @@ def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
     return np.asarray(log_terms(pbe, beliefs.without_mentions()).sum(axis=1))
 
 
-def margins(pbe: PBE, thresholds: Thresholds, beliefs: Beliefs) -> Numbers:
-    """log credence (Eq. 1) above a third of the relation's log threshold."""
-    return np.asarray(log_terms(pbe, beliefs).mean(axis=1) - thresholds.of(beliefs.relation) / 3)
+@torch.no_grad()
+def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
+    """What is held against a relation's threshold: the log product above, log Pr(t|h,r) alone, or the scaled D."""
+    if rule == "product":
+        return log_products(pbe, beliefs)
+    if rule == "tail":
+        return log_terms(pbe, beliefs.without_mentions())[:, 2]
+    scores = np.zeros(len(beliefs))
+    for rows in _blocks(pbe, beliefs):
+        batch = Batch.of(beliefs, rows)
+        scores[rows] = pbe.logits(batch.head, batch.relation, batch.tail).double().numpy()
+    return scores
+
+
+def margins(pbe: PBE, thresholds: Thresholds, beliefs: Beliefs, rule: str) -> Numbers:
+    """How far the evidence lies above the relation's threshold, its third where it is the product of three.
+
+    With the product, the mention speaks too: log credence (Eq. 1) stands in for the evidence.
+    """
+    if rule == "product":
+        return np.asarray(log_terms(pbe, beliefs).mean(axis=1) - thresholds.of(beliefs.relation) / 3)
+    return evidence(pbe, beliefs, rule) - thresholds.of(beliefs.relation)
 
 
 def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
     """Credence and verdict of every belief; one with a name the model never saw has no credence and is held false."""
+    learnt.must_answer("classification")
     beliefs = beliefs.encoded(learnt.names)
     credence = np.full(len(beliefs), np.nan)
     verdict = np.zeros(len(beliefs), bool)
     seen = np.flatnonzero(beliefs.seen)
     known = beliefs.take(seen)
-    credence[seen] = learnt.calibrator.credence(margins(learnt.pbe, learnt.thresholds, known))
-    verdict[seen] = log_products(learnt.pbe, known) >= learnt.thresholds.of(known.relation)
+    rule = learnt.settings.verdict
+    credence[seen] = learnt.calibrator.credence(margins(learnt.pbe, learnt.thresholds, known, rule))
+    verdict[seen] = evidence(learnt.pbe, known, rule) >= learnt.thresholds.of(known.relation)
     return Judgement(credence, verdict)

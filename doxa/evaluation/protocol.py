@@ -83,7 +83,7 @@ def _entity_ranks(
     pool: Pairs | None,
 ) -> Ranks:
     ranks = _uninformed(len(beliefs), ranker.entities)
-    seen = np.flatnonzero(beliefs.seen)
+    seen = _seen_by_relation(beliefs)
     if pool is None:
         for block in ranker.blocks(len(seen), ranker.entities):
             rows = seen[block]
@@ -110,6 +110,12 @@ def _entity_ranks(
     return ranks
 
 
+def _seen_by_relation(beliefs: Beliefs) -> Ids:
+    """Rows of beliefs with known names, those of one relation together: scores by matrices map candidates once each."""
+    seen = np.flatnonzero(beliefs.seen)
+    return seen[np.argsort(beliefs.relation[seen], kind="stable")]
+
+
 def _uninformed(count: int, candidates: int) -> Ranks:
     """The expected rank of a guess: what a belief with a name the model never saw is worth."""
     return Ranks(np.full(count, (candidates + 1) / 2), np.full(count, (candidates + 1) / 2))
@@ -125,10 +131,5 @@ def _ids(column: Ids, rows: Ids) -> Tensor:
 
 def mapping_kinds(facts: Facts) -> list[str]:
     """1-1, 1-N, N-1 or N-N for each relation: "N" where a head has on average 1.5 or more tails (a tail, heads)."""
-    triples = facts.triples
-    count = np.bincount(triples[:, 1], minlength=facts.relations)
-    kinds = []
-    for ends in (2, 0):
-        distinct = np.bincount(facts.positions(ends)[0], minlength=facts.relations)
-        kinds.append(np.where(count >= 1.5 * np.maximum(distinct, 1), "N", "1"))
-    return [f"{heads}-{tails}" for heads, tails in zip(*kinds, strict=True)]
+    many_heads, many_tails = facts.heads_per_tail >= 1.5, facts.tails_per_head >= 1.5
+    return [f"{'N' if heads else 1}-{'N' if tails else 1}" for heads, tails in zip(many_heads, many_tails, strict=True)]

@@ -34,6 +34,7 @@ from doxa.learning.objectives import estimates
 from doxa.learnt import Learnt
 from doxa.mentions import Ragged
 from doxa.pbe import Batch
+from doxa.systems import QUESTIONS, why_not
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 FilterRule = Literal["all", "train"]
@@ -144,7 +145,8 @@ def evaluate(
         "calibration": lambda: _calibration(learnt, labelled()),
     }
     reasons = _impossible(learnt, beliefs, ranked)
-    if {"classification", "calibration"} & set(tasks) and not labelled().seen.any():
+    judged = {"classification", "calibration"} & set(tasks) - reasons.keys()
+    if judged and not labelled().seen.any():
         reason = (
             "no falsehood could be made of these beliefs"
             if beliefs.seen.any()
@@ -277,6 +279,9 @@ def _confidence(learnt: Learnt, beliefs: Beliefs) -> ConfidenceReport:
 def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
     """Tasks that cannot be run on these beliefs, and why."""
     reasons: dict[str, str] = {}
+    for task, question in (*((name, name) for name in QUESTIONS), ("calibration", "classification")):
+        if why_not(learnt.settings, question):
+            reasons[task] = why_not(learnt.settings, question)
     if not len(ranked):
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():

@@ -3,24 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from doxa.beliefs import Beliefs, Ids
-from doxa.facts import Facts
+from doxa.facts import Facts, Pairs
 from doxa.mentions import Ragged
 from doxa.pbe import PBE
 
 
+class Places(NamedTuple):
+    """Rows and columns in a table of beliefs by candidates."""
+
+    rows: Tensor
+    columns: Tensor
+
+
 @dataclass(frozen=True)
 class Candidates:
-    """Ids from E_h, R and E_t that every belief of a batch is compared with; each sorted and distinct."""
+    """Ids that every belief of a batch is compared with as head, as relation and as tail; each sorted and distinct.
+
+    The other three are the places where a candidate must not count as false: None is the belief's own truth alone.
+    """
 
     heads: Tensor
     relations: Tensor
     tails: Tensor
+    true_heads: Places | None = None
+    true_relations: Places | None = None
+    true_tails: Places | None = None
+
+    def without_known(self, beliefs: Beliefs, rows: Ids, known: Facts) -> Candidates:
+        """The same candidates, of which none that completes a known fact counts as false."""
+        head, relation, tail = (column[rows] for column in (beliefs.head, beliefs.relation, beliefs.tail))
+        return replace(
+            self,
+            true_heads=_places(known.heads(relation, tail), self.heads),
+            true_relations=_places(known.links(head, tail), self.relations),
+            true_tails=_places(known.tails(head, relation), self.tails),
+        )
+
+
+def _places(known: Pairs, candidates: Tensor) -> Places:
+    question, answer = (torch.from_numpy(part) for part in known)
+    found = own_places(answer, candidates)
+    return Places(question[found.rows], found.columns)
+
+
+def own_places(truth: Tensor, candidates: Tensor) -> Places:
+    """Where each belief's truth stands among the candidates, which are sorted and distinct, if it is there."""
+    column = torch.searchsorted(candidates, truth).clamp_max(len(candidates) - 1)
+    rows = torch.nonzero(candidates[column] == truth).squeeze(1)
+    return Places(rows, column[rows])
 
 
 def every_candidate(pbe: PBE) -> Candidates:
@@ -28,16 +65,29 @@ def every_candidate(pbe: PBE) -> Candidates:
     return Candidates(pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)
 
 
-def draw_candidates(pbe: PBE, count: int, random: np.random.Generator) -> Candidates:
-    """`count` distinct ones from each of E_h, R and E_t, all equally likely; all there are where that is fewer."""
-    every = every_candidate(pbe)
+def draw_candidates(every: Candidates, count: int, random: np.random.Generator) -> Candidates:
+    """`count` distinct ones of each kind, all equally likely; all there are where that is fewer."""
 
     def some(ids: Tensor) -> Tensor:
         if count >= len(ids):
             return ids
         return ids[torch.from_numpy(np.sort(random.choice(len(ids), count, replace=False, shuffle=False)))]
 
-    return Candidates(some(every.heads), some(every.relations), some(every.tails))
+    heads, relations = some(every.heads), some(every.relations)
+    return Candidates(heads, relations, heads if every.tails is every.heads else some(every.tails))
+
+
+def corrupted_head_share(facts: Facts, corruption: str) -> Tensor:
+    """Per relation, how often a corrupted belief has its head replaced, (R,): ½, or by the Bernoulli rule
+
+        tails per head / (tails per head + heads per tail)            (Wang et al., 2014)
+
+    so that a one-to-many relation has mostly its head replaced: a random tail might well be true.
+    """
+    if corruption == "uniform":
+        return torch.full((facts.relations,), 0.5)
+    tails, heads = np.maximum(facts.tails_per_head, 1), np.maximum(facts.heads_per_tail, 1)
+    return torch.from_numpy(tails / (tails + heads)).float()
 
 
 def corrupt(beliefs: Beliefs, known: Facts, seed: int, attempts: int = 50) -> tuple[Beliefs, Ids]:

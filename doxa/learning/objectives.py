@@ -2,24 +2,24 @@
 
 The logarithms of Pr(h|r,t), Pr(r|h,t), Pr(t|h,r) and Pr(r|m) are estimated in one of three ways: exactly
 (Eqs 8–10, 12), by a softmax over the truth and sampled candidates, or by negative sampling (Eqs 13–18).
+The systems before PBE rank instead: in place of each logarithm stands how far falsehoods come within a margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from doxa.learning.negatives import Candidates
+from doxa.learning.negatives import Candidates, Places, own_places
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 
-Places = tuple[Tensor, Tensor]
-"""Rows and columns in a table of beliefs by candidates."""
+Estimator = Callable[[Tensor, Tensor, Places], Tensor]
 
 
 @dataclass(frozen=True)
@@ -43,33 +43,28 @@ class Estimates:
 
 
 def estimates(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Estimates:
-    """The four terms of each belief by the estimator of the settings."""
+    """The four terms of each belief by the estimator of the settings; a term without weight is 0 and costs nothing."""
+    about_triples, about_mentions = _estimator(settings, settings.epsilon), _estimator(settings, settings.eta)
     truth = pbe.logits(batch.head, batch.relation, batch.tail)
-    about_triples = _estimator(settings, settings.epsilon)
-    about_mentions = _estimator(settings, settings.eta)
-    heads = pbe.head_logits(batch.relation, batch.tail, candidates.heads)
-    tails = pbe.tail_logits(batch.head, batch.relation, candidates.tails)
-    relations = pbe.relation_logits(batch.head, batch.tail, candidates.relations)
-    own_relation = own_places(batch.relation, candidates.relations)
-    said = torch.zeros_like(truth)
-    if pbe.mention is not None and len(batch.words):
+    head = relation = tail = said = torch.zeros_like(truth)
+    if settings.head_weight:
+        others = pbe.head_logits(batch.relation, batch.tail, candidates.heads)
+        own = candidates.true_heads or own_places(batch.head, candidates.heads)
+        head = about_triples(truth, others, own)
+    if settings.tail_weight:
+        others = pbe.tail_logits(batch.head, batch.relation, candidates.tails)
+        own = candidates.true_tails or own_places(batch.tail, candidates.tails)
+        tail = about_triples(truth, others, own)
+    own = candidates.true_relations or own_places(batch.relation, candidates.relations)
+    if settings.relation_weight:
+        others = pbe.relation_logits(batch.head, batch.tail, candidates.relations)
+        relation = about_triples(truth, others, own)
+    if settings.mention_weight and pbe.mention is not None and len(batch.words):
         vectors = pbe.mention.said(batch.words, batch.offsets)
-        true_said = pbe.mention.each(vectors, pbe.score.relation(batch.relation))
-        others = pbe.mention(vectors, pbe.score.relation(candidates.relations))
-        said = torch.where(batch.mentioned, about_mentions(true_said, others, own_relation), said)
-    return Estimates(
-        head=about_triples(truth, heads, own_places(batch.head, candidates.heads)),
-        relation=about_triples(truth, relations, own_relation),
-        tail=about_triples(truth, tails, own_places(batch.tail, candidates.tails)),
-        said=said,
-    )
-
-
-def own_places(truth: Tensor, candidates: Tensor) -> Places:
-    """(rows, columns) where a belief's truth stands among the candidates, which are sorted and distinct."""
-    column = torch.searchsorted(candidates, truth).clamp_max(len(candidates) - 1)
-    rows = torch.nonzero(candidates[column] == truth).squeeze(1)
-    return rows, column[rows]
+        true_said = pbe.mention.each(vectors, pbe.relation_vectors(batch.relation))
+        others = pbe.mention(vectors, pbe.relation_vectors(candidates.relations))
+        said = torch.where(batch.mentioned, about_mentions(true_said, others, own), said)
+    return Estimates(head, relation, tail, said)
 
 
 def softmax_estimate(truth: Tensor, others: Tensor, own: Places) -> Tensor:
@@ -91,7 +86,7 @@ class _SoftmaxShare(torch.autograd.Function):
     def forward(ctx: Any, truth: Tensor, others: Tensor, own: Places) -> Tensor:
         top = torch.maximum(others.amax(1), truth)
         weights = (others - top[:, None]).exp_()
-        weights[own] = 0.0
+        weights[own.rows, own.columns] = 0.0
         mine = (truth - top).exp()
         total = weights.sum(1) + mine
         ctx.save_for_backward(weights, mine / total, total)
@@ -106,10 +101,8 @@ class _SoftmaxShare(torch.autograd.Function):
 
 def negative_estimate(truth: Tensor, others: Tensor, own: Places, negatives: int, floor: float) -> Tensor:
     """log Pr(1|truth) + k · mean over candidates of log Pr(0|candidate), the truth left out (Eqs 13–16)."""
-    refused = log_logistic(-others, floor).index_put(own, others.new_zeros(()))
-    count = torch.full_like(truth, others.shape[1])
-    count[own[0]] -= 1
-    return log_logistic(truth, floor) + negatives * refused.sum(1) / count.clamp_min(1)
+    refused = log_logistic(-others, floor).index_put((own.rows, own.columns), others.new_zeros(()))
+    return log_logistic(truth, floor) + negatives * refused.sum(1) / _false_ones(others, own)
 
 
 def log_logistic(logits: Tensor, floor: float) -> Tensor:
@@ -132,16 +125,60 @@ def confidence_loss(found: Estimates, batch: Batch, settings: Settings) -> Tenso
     return torch.where(given.isnan(), torch.zeros_like(loss), loss)
 
 
-def objective(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Tensor:
-    """What the settings make small, one number per belief, (B,)."""
+def margin_estimate(truth: Tensor, others: Tensor, own: Places, margin: float) -> Tensor:
+    """− mean over candidates of [γ + candidate − truth]₊, those that are true left out: margin ranking."""
+    shortfall: Tensor = _Shortfall.apply(truth, others, own, margin)  # type: ignore[no-untyped-call]
+    return -shortfall
+
+
+class _Shortfall(torch.autograd.Function):
+    """mean [γ + other − truth]₊; every candidate within the margin pulls alike."""
+
+    @staticmethod
+    def forward(ctx: Any, truth: Tensor, others: Tensor, own: Places, margin: float) -> Tensor:
+        within = (others - (truth - margin)[:, None]).clamp_min_(0)
+        within[own.rows, own.columns] = 0.0
+        count = _false_ones(within, own)
+        ctx.save_for_backward(within > 0, count)
+        return within.sum(1) / count
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        within, count = ctx.saved_tensors
+        each = within * (gradients[0] / count)[:, None]
+        return -each.sum(1), each, None, None
+
+
+def _false_ones(others: Tensor, own: Places) -> Tensor:
+    """How many candidates of each belief are false, (B,), 1 at least."""
+    true = torch.bincount(own.rows, minlength=len(others))
+    return (others.shape[1] - true).clamp_min(1).to(others.dtype)
+
+
+def objective(
+    pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, head_share: Tensor | None = None
+) -> Tensor:
+    """What the settings make small, one number per belief, (B,).
+
+    `head_share` is how often each belief has its head rather than its tail corrupted, ½ when left out.
+    """
     found = estimates(pbe, batch, candidates, settings)
-    loss = (likelihood_loss if settings.objective == "likelihood" else confidence_loss)(found, batch, settings)
+    if head_share is not None:
+        found = replace(found, head=2 * head_share * found.head, tail=2 * (1 - head_share) * found.tail)
+    loss = (confidence_loss if settings.objective == "confidence" else likelihood_loss)(found, batch, settings)
+    triple = (batch.head, batch.relation, batch.tail)
     if settings.n3:
-        loss = loss + settings.n3 / 3 * pbe.score.cubes(batch.head, batch.relation, batch.tail)
+        loss = loss + settings.n3 / 3 * pbe.score.cubes(*triple)
+    if settings.l2:
+        loss = loss + settings.l2 * pbe.score.squares(*triple)
+    if settings.orthogonality:
+        loss = loss + settings.orthogonality * pbe.score.slant(batch.relation)
     return loss
 
 
-def _estimator(settings: Settings, floor: float) -> Callable[[Tensor, Tensor, Places], Tensor]:
-    if settings.training_estimator != "negative":
-        return softmax_estimate
-    return lambda truth, others, own: negative_estimate(truth, others, own, settings.negatives, floor)
+def _estimator(settings: Settings, floor: float) -> Estimator:
+    if settings.training_estimator == "margin":
+        return lambda truth, others, own: margin_estimate(truth, others, own, settings.margin)
+    if settings.training_estimator == "negative":
+        return lambda truth, others, own: negative_estimate(truth, others, own, settings.negatives, floor)
+    return softmax_estimate

@@ -23,16 +23,22 @@ from doxa.settings import Settings
 class Step(nn.Module):
     """The objective of a batch, computed on the touched rows of every table of entities and relations."""
 
-    def __init__(self, pbe: PBE, settings: Settings) -> None:
+    def __init__(self, pbe: PBE, settings: Settings, head_share: Tensor | None = None) -> None:
+        """`head_share`, (R,), is how often a belief of each relation has its head corrupted rather than its tail."""
         super().__init__()
-        self.pbe, self.settings = pbe, settings
+        self.pbe, self.settings, self.head_share = pbe, settings, head_share
+        self.entities = torch.zeros(0, dtype=torch.int64)
+        """Ids of the entities the last batch touched."""
+        of_relations = [f"score.{name}.weight" for name in pbe.score.relation_tables]
+        if pbe.mention is not None and pbe.mention.relation is not None:
+            of_relations.append("mention.relation.weight")
+        of_entities = [f"score.{name}.weight" for name in pbe.score.entity_tables]
         self._tables = {
-            f"pbe.score.{name}.weight": (name in pbe.score.entity_tables, pbe.score.get_parameter(f"{name}.weight"))
-            for name in pbe.score.entity_tables + pbe.score.relation_tables
+            f"pbe.{name}": (name in of_entities, pbe.get_parameter(name)) for name in of_entities + of_relations
         }
 
-    def forward(self, batch: Batch, candidates: Candidates) -> Tensor:
-        return objective(self.pbe, batch, candidates, self.settings)
+    def forward(self, batch: Batch, candidates: Candidates, head_share: Tensor | None) -> Tensor:
+        return objective(self.pbe, batch, candidates, self.settings, head_share)
 
     def losses(self, batch: Batch, candidates: Candidates) -> Tensor:
         """What `objective` gives, (B,), with sparse gradients of distinct rows for the large tables."""
@@ -44,8 +50,11 @@ class Step(nn.Module):
             name: embedding(entities.ids if of_entities else relations.ids, table, sparse=True)
             for name, (of_entities, table) in self._tables.items()
         }
+        self.entities = entities.ids
         local = replace(batch, head=head, relation=relation, tail=tail)
-        losses: Tensor = functional_call(self, rows, (local, Candidates(heads, relations_drawn, tails)))
+        drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails)
+        share = None if self.head_share is None else self.head_share[batch.relation]
+        losses: Tensor = functional_call(self, rows, (local, drawn, share))
         return losses
 
 

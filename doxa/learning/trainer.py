@@ -12,18 +12,22 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from doxa.beliefs import Beliefs, Ids
 from doxa.errors import DoxaError
+from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
-from doxa.learning.negatives import Candidates, draw_candidates, every_candidate
+from doxa.learning.constraints import constrain
+from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
@@ -96,11 +100,22 @@ class Trainer:
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
         self.optimiser = RowSGD(pbe) if settings.optimiser == "sgd" else RowAdagrad(pbe)
         self.inputs = inputs or beliefs.checksum()
-        self._objective = Step(pbe, settings)
+        ranking = settings.objective == "margin"
+        self._objective = Step(
+            pbe, settings, corrupted_head_share(self._facts, settings.corruption) if ranking else None
+        )
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
-        self._everything = every_candidate(pbe) if settings.training_estimator == "exact" else None
+        self._every = every_candidate(pbe)
+        if ranking:
+            everyone = torch.arange(pbe.entities)
+            self._every = replace(self._every, heads=everyone, tails=everyone)
+        constrain(pbe.score, torch.arange(pbe.entities), settings.entity_norm)
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return Facts(self.beliefs.triples, self.pbe.entities, self.pbe.relations)
 
     @property
     def _may_stop_early(self) -> bool:
@@ -149,7 +164,7 @@ class Trainer:
         another way than all later ones, and so round differently."""
         rows = np.arange(min(self.batch, len(self.beliefs)))
         for _ in range(2):
-            self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(0)).sum().backward()  # type: ignore[no-untyped-call]
+            self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(0, rows)).sum().backward()  # type: ignore[no-untyped-call]
             self.pbe.zero_grad()
 
     def keep_best(self) -> None:
@@ -185,8 +200,8 @@ class Trainer:
         """Learn from batch `number` of the run, in the order of its epoch; returns the batch's loss."""
         settings = self.settings
         start = number % self.steps_per_epoch * self.batch
-        batch = Batch.of(self.beliefs, order[start : start + self.batch])
-        loss = self._objective.losses(batch, self._candidates(number)).sum()
+        rows = order[start : start + self.batch]
+        loss = self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(number, rows)).sum()
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DoxaError(
@@ -196,13 +211,15 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         falling = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimiser.step(settings.learning_rate * falling)
+        constrain(self.pbe.score, self._objective.entities, settings.entity_norm)
         return value
 
-    def _candidates(self, number: int) -> Candidates:
-        if self._everything is not None:
-            return self._everything
-        random = np.random.default_rng([self.settings.seed, 2, number])
-        return draw_candidates(self.pbe, self.settings.candidates, random)
+    def _candidates(self, number: int, rows: Ids) -> Candidates:
+        drawn = self._every
+        if self.settings.training_estimator != "exact":
+            random = np.random.default_rng([self.settings.seed, 2, number])
+            drawn = draw_candidates(self._every, self.settings.candidates, random)
+        return drawn.without_known(self.beliefs, rows, self._facts) if self.settings.avoid_known else drawn
 
     def order(self, epoch: int) -> Ids:
         """The beliefs in the order in which an epoch takes them."""

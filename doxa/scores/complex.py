@@ -9,24 +9,22 @@ are one matrix product with a vector made of the other two.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from doxa.errors import UsageError
-from doxa.scores.score import Score, rows
+from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
 
 class Complex(Score):
     """D(h, r, t) = Re ⟨h, r, t̄⟩."""
 
+    formula = "Re ⟨h, r, t̄⟩"
     default_scale = 1.0
 
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
-        super().__init__()
-        self.entity = nn.Embedding(entities, even(settings.dimension))
-        self.relation = nn.Embedding(relations, settings.dimension)
-        for table in (self.entity, self.relation):
-            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
+        super().__init__(entities, relations, even(settings), generator)
+        self.relation = table(relations, settings.dimension, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         turned = product(self.entity(head), self.relation(relation))
@@ -46,11 +44,11 @@ class Complex(Score):
         return moduli(vectors)
 
 
-def even(dimension: int) -> int:
-    """The dimension, which must hold as many real as imaginary parts."""
-    if dimension % 2:
-        raise UsageError(f"complex vectors need an even dimension, not {dimension}")
-    return dimension
+def even(settings: Settings) -> Settings:
+    """The settings, whose dimension must hold as many real as imaginary parts."""
+    if settings.dimension % 2:
+        raise UsageError(f"complex vectors need an even dimension, not {settings.dimension}")
+    return settings
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:

@@ -26,6 +26,11 @@ def distance(points: Tensor, candidates: Tensor, norm: int) -> Tensor:
     return found
 
 
+def squared_distance(points: Tensor, candidates: Tensor) -> Tensor:
+    """(B, d), (C, d) → (B, C): ‖p − c‖² of every pair, without the root and so without its care for meeting points."""
+    return _square(points) + _square(candidates).T - 2 * points @ candidates.T
+
+
 class _Euclidean(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, candidates: Tensor) -> Tensor:

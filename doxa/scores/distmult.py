@@ -8,23 +8,21 @@ Symmetric: it cannot tell ⟨h, r, t⟩ from ⟨t, r, h⟩.
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from doxa.scores.score import Score, rows
+from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
 
 class DistMult(Score):
     """D(h, r, t) = Σ h · r · t."""
 
+    formula = "Σ h · r · t"
     default_scale = 1.0
 
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
-        super().__init__()
-        self.entity = nn.Embedding(entities, settings.dimension)
-        self.relation = nn.Embedding(relations, settings.dimension)
-        for table in (self.entity, self.relation):
-            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
+        super().__init__(entities, relations, settings, generator)
+        self.relation = table(relations, settings.dimension, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         agreement: Tensor = self.entity(head) * self.relation(relation) * self.entity(tail)

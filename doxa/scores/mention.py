@@ -8,15 +8,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from doxa.scores.score import table
+
 
 class Mention(nn.Module):
-    """F(r, m) = (Wᵀ φ(m)) · r + β: one vector per word, in the space of the relations (Eq. 11)."""
+    """F(r, m) = (Wᵀ φ(m)) · r + β: one vector per word, in the space of the relations (Eq. 11).
 
-    def __init__(self, words: int, dimension: int) -> None:
+    Words share the relation vectors r of the score. A score without such vectors has `relations` of them made here.
+    """
+
+    def __init__(self, words: int, dimension: int, relations: int, generator: torch.Generator) -> None:
         super().__init__()
         self.word = nn.EmbeddingBag(words, dimension, mode="sum", sparse=True, include_last_offset=True)
         self.beta = nn.Parameter(torch.zeros(()))
         nn.init.zeros_(self.word.weight)
+        self.relation = table(relations, dimension, generator) if relations else None
 
     def said(self, words: Tensor, offsets: Tensor) -> Tensor:
         """Wᵀ φ(m): words of B mentions end to end and their B + 1 offsets → (B, d)."""

@@ -13,20 +13,19 @@ from torch import Tensor, nn
 
 from doxa.scores.complex import conjugate, even, moduli, product
 from doxa.scores.distance import distance
-from doxa.scores.score import Score, rows
+from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
 
 class Rotate(Score):
     """D(h, r, t) = α − ‖h ∘ r − t‖ with unit complex coordinates of r."""
 
+    formula = "α − ‖h ∘ r − t‖,  |r| = 1"
+
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
-        super().__init__()
-        self.entity = nn.Embedding(entities, even(settings.dimension))
-        self.relation = nn.Embedding(relations, settings.dimension)
+        super().__init__(entities, relations, even(settings), generator)
+        self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
-        for table in (self.entity, self.relation):
-            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         gap = product(self.entity(head), unit(self.relation(relation))) - self.entity(tail)

@@ -5,21 +5,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from doxa.facts import Facts
+from doxa.settings import Settings
+
 
 class Score(nn.Module):
     """Plausibility D(h, r, t) of triples given by ids; larger is more plausible.
 
-    `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C),
-    without a loop; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
-    `entity_tables` and `relation_tables` name the embeddings with a row per entity (relation); `default_scale` is the
-    factor on the score inside probabilities that does well when none is set.
+    `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C), without a
+    loop over candidates; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
+
+    What is learnt about entities and relations lies in embeddings with a row for each, which `entity_tables` and
+    `relation_tables` name. `formula` is what `doxa systems` prints, `default_scale` the factor on the score inside
+    probabilities that does well when none is set, and `tells_relations` is False for a score that does not depend on r.
     """
 
-    entity: nn.Embedding
-    relation: nn.Embedding
+    formula: str
     entity_tables: tuple[str, ...] = ("entity",)
     relation_tables: tuple[str, ...] = ("relation",)
     default_scale: float = 4.0
+    tells_relations: bool = True
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__()
+        self.entity_count, self.relation_count, self.dimension = entities, relations, settings.dimension
+        self.entity = table(entities, settings.dimension, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         raise NotImplementedError
@@ -33,14 +43,36 @@ class Score(nn.Module):
     def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         raise NotImplementedError
 
+    def prepare(self, facts: Facts) -> None:
+        """Note what the score takes from the facts themselves, before learning; most take nothing."""
+
     def sizes(self, vectors: Tensor) -> Tensor:
         """The size of every coordinate, for the penalty below."""
         return vectors.abs()
 
     def cubes(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         """N3: the sum of the cubed sizes of all coordinates of h, r and t, (B,) (Lacroix et al., 2018)."""
-        vectors = (self.entity(head), self.relation(relation), self.entity(tail))
-        return torch.stack([(self.sizes(vector) ** 3).sum(-1) for vector in vectors]).sum(0)
+        return torch.stack([(self.sizes(row) ** 3).sum(-1) for row in self._rows(head, relation, tail)]).sum(0)
+
+    def squares(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        """L2: the sum of the squares of all that the score of a triple is made of, (B,)."""
+        return torch.stack([(row * row).sum(-1) for row in self._rows(head, relation, tail)]).sum(0)
+
+    def slant(self, relation: Tensor) -> Tensor:
+        """How far a relation breaks the soft constraint of its score, (B,); 0 where there is none."""
+        return torch.zeros(len(relation), dtype=self.entity.weight.dtype)
+
+    def _rows(self, head: Tensor, relation: Tensor, tail: Tensor) -> list[Tensor]:
+        """Every row of every table that the triples use."""
+        of_entities = [self.get_submodule(name)(ids) for name in self.entity_tables for ids in (head, tail)]
+        return of_entities + [self.get_submodule(name)(relation) for name in self.relation_tables]
+
+
+def table(count: int, width: int, generator: torch.Generator, spread: float | None = None) -> nn.Embedding:
+    """A row for each of `count` things: normal numbers of standard deviation `spread`, else rows of length about 1."""
+    made = nn.Embedding(count, width)
+    nn.init.normal_(made.weight, std=width**-0.5 if spread is None else spread, generator=generator)
+    return made
 
 
 def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:

@@ -9,21 +9,20 @@ import torch
 from torch import Tensor, nn
 
 from doxa.scores.distance import distance
-from doxa.scores.score import Score, rows
+from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
 
 class Translation(Score):
     """D(h, r, t) = α − ‖h + r − t‖ with the L1 or L2 norm (Eq. 7)."""
 
+    formula = "α − ‖h + r − t‖"
+
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
-        super().__init__()
+        super().__init__(entities, relations, settings, generator)
         self.norm = settings.norm
-        self.entity = nn.Embedding(entities, settings.dimension)
-        self.relation = nn.Embedding(relations, settings.dimension)
+        self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
-        for table in (self.entity, self.relation):
-            nn.init.normal_(table.weight, std=settings.dimension**-0.5, generator=generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         step = self.entity(head) + self.relation(relation) - self.entity(tail)

@@ -12,7 +12,7 @@ from tests.worlds import beliefs, random_pbe
 
 def test_candidates_are_distinct_sorted_and_from_their_own_position():
     pbe, _ = random_pbe(0, entities=40, relations=20)
-    drawn = draw_candidates(pbe, 10, np.random.default_rng(0))
+    drawn = draw_candidates(every_candidate(pbe), 10, np.random.default_rng(0))
     for ids, pool in (
         (drawn.heads, pbe.seen_heads),
         (drawn.tails, pbe.seen_tails),
@@ -25,7 +25,7 @@ def test_candidates_are_distinct_sorted_and_from_their_own_position():
 
 def test_where_there_are_fewer_all_are_taken():
     pbe, _ = random_pbe(0)
-    drawn, every = draw_candidates(pbe, 1000, np.random.default_rng(0)), every_candidate(pbe)
+    drawn, every = draw_candidates(every_candidate(pbe), 1000, np.random.default_rng(0)), every_candidate(pbe)
     assert torch.equal(drawn.heads, every.heads)
     assert torch.equal(drawn.relations, every.relations)
 
@@ -35,7 +35,7 @@ def test_every_candidate_is_equally_likely():
     random = np.random.default_rng(0)
     counts = torch.zeros(21)
     for _ in range(2000):
-        counts[draw_candidates(pbe, 4, random).heads] += 1
+        counts[draw_candidates(every_candidate(pbe), 4, random).heads] += 1
     assert counts[-1] == 0  # never seen as head
     assert (counts[:-1] - 400).abs().max() < 90  # mean 400, standard deviation 18
 

@@ -1,0 +1,55 @@
+"""Structured: each relation looks at head and tail through a matrix of its own for each, and compares what it sees.
+
+    D(h, r, t) = −‖W_rh h − W_rt t‖₁            (structured embedding or distance model; Bordes et al., 2011)
+
+Candidates are mapped once per distinct relation of the questions.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from doxa.scores.distance import distance
+from doxa.scores.maps import blocks, by_relation, mapped, plain
+from doxa.scores.score import Score, rows, table
+from doxa.settings import Settings
+
+
+class Structured(Score):
+    """D(h, r, t) = −‖W_rh h − W_rt t‖₁."""
+
+    formula = "−‖W_rh h − W_rt t‖₁"
+    relation_tables = ("head_map", "tail_map")
+    default_scale = 1.0
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__(entities, relations, settings, generator)
+        width = settings.dimension
+        self.head_map = table(relations, width * width, generator, spread=width**-0.5)
+        self.tail_map = table(relations, width * width, generator, spread=width**-0.5)
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        seen_head = mapped(self.entity(head), relation, self.head_map)
+        seen_tail = mapped(self.entity(tail), relation, self.tail_map)
+        return -(seen_head - seen_tail).abs().sum(-1)
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        points = mapped(self.entity(head), relation, self.head_map)
+        return self._near(points, relation, self.tail_map, rows(self.entity, candidates))
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        points = mapped(self.entity(tail), relation, self.tail_map)
+        return self._near(points, relation, self.head_map, rows(self.entity, candidates))
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        h, t = self.entity(head), self.entity(tail)
+        heads, tails = (rows(maps, candidates).view(-1, self.dimension) for maps in (self.head_map, self.tail_map))
+        gaps = [(h[some] @ heads.T - t[some] @ tails.T).abs() for some in blocks(len(h), len(heads))]
+        return -torch.cat([gap.view(len(gap), -1, self.dimension).sum(-1) for gap in gaps])
+
+    def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
+        def of_relation(own: Tensor, r: Tensor) -> Tensor:
+            return -distance(points[own], others @ plain(self.dimension)(maps(r))[0].T, norm=1)
+
+        return by_relation(relation, of_relation)
