@@ -234,6 +234,41 @@ def evaluate(
 
 
 @app.command()
+def systems(
+    entities: Annotated[int, typer.Option(help="Count parameters for so many entities.", min=1)] = 14_951,
+    relations: Annotated[int, typer.Option(help="… and relations.", min=1)] = 1_345,
+    dimension: Annotated[int, typer.Option(help="… and this dimension; 0 = each system's own.", min=0)] = 0,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """List the systems of the paper and the scores PBE can stand on, with formula, size and what each can answer.
+
+    Parameters are counted for the sizes of FB15k unless told otherwise.
+
+    Example: `doxa systems --entities 38588 --relations 11 --dimension 50`
+    """
+    from doxa import display
+    from doxa.systems import describe
+
+    found = describe(entities, relations, dimension)
+    if json_:
+        print(json.dumps(found, ensure_ascii=False))
+        return
+    marks = {"entity": "E", "relation": "R", "classification": "V"}
+    of_systems: list[tuple[Any, ...]] = [
+        (row["system"], row["score"], row["trained_by"], "".join(marks[answer] for answer in row["answers"]),
+         row["parameters"])
+        for row in found["systems"]
+    ]  # fmt: skip
+    display.show_table("Systems", ("--system", "score", "learnt by", "answers", "parameters"), of_systems)
+    display.say("\nanswers: E missing entities, R missing relations, V verdicts (is it true?)")
+    of_scores: list[tuple[Any, ...]] = [
+        (row["score"], row["formula"], row["parameters"] or "even dimension!") for row in found["scores"]
+    ]
+    display.show_table("Scores (PBE stands on any of them)", ("--score", "D(h, r, t)", "parameters"), of_scores)
+    display.say(f"\nParameters for {entities:,} entities and {relations:,} relations. More: docs/systems.md")
+
+
+@app.command()
 def settings(
     markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/settings.md.")] = False,
 ) -> None:

@@ -41,8 +41,8 @@ class Thresholds:
         return cls(by_relation, best_threshold(scores, label))
 
     def of(self, relation: Ids) -> Numbers:
-        """Each belief's threshold."""
-        own = self.by_relation[relation]
+        """Each belief's threshold; the overall one also for a relation never seen, which is negative."""
+        own = np.where(relation >= 0, self.by_relation[relation], np.nan)
         return np.where(np.isnan(own), self.overall, own)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from doxa import store
-from doxa.answering.verdicts import evidence, margins
+from doxa.answering.verdicts import evidence, familiarity, margins
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.credence import FEWEST, Calibrator, Temperatures, Thresholds, best_temperature
 from doxa.errors import DoxaError, UsageError, one_of
@@ -29,7 +29,7 @@ from doxa.learning.workers import run_with_workers
 from doxa.model import Model
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
-from doxa.systems import answers, build, recipe
+from doxa.systems import answers, build, checked, recipe
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,12 @@ def fit(
     `valid` serves early stopping, thresholds and calibration; without it a share of the beliefs is held out.
     Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
     """
-    settings = recipe(values) if settings is None else settings.changed(**values)
+    if settings is not None and values.get("system", settings.system) != settings.system:
+        raise UsageError(
+            f"the settings are those of system {settings.system}, not of {values['system']}",
+            "leave settings out, or make them with doxa.systems.recipe",
+        )
+    settings = recipe(values) if settings is None else checked(settings.changed(**values))
     if not isinstance(beliefs, Beliefs):
         raise UsageError(f"fit learns from Beliefs, not from a {type(beliefs).__name__}", "read a file with doxa.read")
     one_of("on_error", on_error, ("raise", "skip"))
@@ -117,6 +122,8 @@ def _fit(
     resume: bool,
 ) -> Model:
     pbe = build(train, settings)
+    strange = None if valid is None else valid.where(~valid.seen)
+    valid = None if valid is None else valid.where(valid.seen)
     facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
     known = facts if valid is None else facts.union(valid.true_ones().triples)
     quality = None if valid is None else _quality(pbe, valid, known, settings)
@@ -136,6 +143,7 @@ def _fit(
         train=facts.triples,
         valid=np.zeros((0, 3), np.int64) if valid is None else valid.true_ones().triples,
         thresholds=thresholds,
+        strangers=None if strange is None else _stranger_thresholds(facts, strange),
         temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones()),
         calibrator=calibrator,
         origin={
@@ -191,10 +199,12 @@ def _checked_validation(train: Beliefs, valid: Beliefs, on_error: str) -> Belief
                 'to leave such beliefs out and count them, pass --on-error skip (in Python: on_error="skip")',
             )
     if not encoded.seen.all():
-        log.warning("validation: left out %d of %d beliefs with names training never sees",
+        log.warning("validation: %d of %d beliefs have names training never sees; they are not ranked",
                     int((~encoded.seen).sum()), len(encoded))  # fmt: skip
-    encoded = encoded.where(encoded.seen)
-    if encoded.label is not None and not (encoded.label == 1).any():
+    known = encoded.where(encoded.seen)
+    if not len(known):
+        raise DoxaError("training sees the names of no belief of the validation set")
+    if known.label is not None and not (known.label == 1).any():
         raise DoxaError("no belief of the validation set is labelled true; validation needs some that are")
     return encoded
 
@@ -215,7 +225,9 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
         "entity": (head_ranks, tail_ranks),
         "relation": (relation_ranks,),
     }
-    measures = [measure for question in answers(settings) for measure in able.get(question, ())]
+    measures = [
+        measure for question in answers(settings, words=pbe.mention is not None) for measure in able.get(question, ())
+    ]
 
     def quality() -> float:
         return float(np.mean([Metrics.of(measure(pbe, sample, known).filtered).mrr for measure in measures]))
@@ -256,6 +268,15 @@ def _temperatures(pbe: PBE, valid: Beliefs) -> Temperatures:
             pbe.log_tails(b.head[tails], b.relation[tails]), torch.searchsorted(pbe.seen_tails, b.tail[tails])
         ),
     )
+
+
+def _stranger_thresholds(facts: Facts, strange: Beliefs) -> Thresholds | None:
+    """Thresholds on the familiarity of beliefs with a name never seen, if validation has some of either label."""
+    if strange.label is None or len(np.unique(strange.label)) < 2:
+        return None
+    familiar, kind = familiarity(facts, strange)
+    of_known = kind >= 0
+    return Thresholds.fit(familiar[of_known], kind[of_known], strange.label[of_known], 2 * facts.relations)
 
 
 def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:

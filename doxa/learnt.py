@@ -22,7 +22,8 @@ from doxa.systems import why_not
 class Learnt:
     """Everything needed to answer, judge and evaluate, without the training data.
 
-    `train` and `valid` are the known facts as ids, (n, 3); `origin` tells what was learnt from and how it went.
+    `train` and `valid` are the known facts as ids, (n, 3); `strangers` are thresholds for beliefs with a name never
+    seen, if validation had such; `origin` tells what was learnt from and how it went.
     """
 
     settings: Settings
@@ -31,6 +32,7 @@ class Learnt:
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
     thresholds: Thresholds
+    strangers: Thresholds | None
     temperatures: Temperatures
     calibrator: Calibrator
     origin: dict[str, Any] = field(default_factory=dict)
@@ -47,7 +49,7 @@ class Learnt:
 
     def must_answer(self, question: str) -> None:
         """Refuse a question (entity, relation, classification) this model's system cannot answer."""
-        reason = why_not(self.settings, question)
+        reason = why_not(self.settings, question, words=self.pbe.mention is not None)
         if reason:
             raise UsageError(f"this model cannot answer that: {reason}", "`doxa systems` lists what each can answer")
 

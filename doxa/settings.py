@@ -27,6 +27,11 @@ class Settings:
     hidden: int = _setting(
         0, "units of the single_layer score, slices of neural_tensor; 0 = the score's own: 50 and 4", low=0
     )
+    diffusion: int = _setting(
+        0,
+        "steps by which entity vectors are averaged along the graph before learning; about 64 on sparse graphs",
+        low=0,
+    )
     norm: int = _setting(2, "distance of the translation scores: L1 or L2", (1, 2))
     alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
     learn_alpha: bool = _setting(True, "learn α where it matters, with the negative estimator (else it stays as given)")

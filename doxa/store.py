@@ -91,6 +91,7 @@ def load(folder: Path) -> Learnt:
         by_relation = np.full(len(names.relations), np.nan)
         for relation, threshold in manifest["thresholds"]["by_relation"].items():
             by_relation[names.relations.id(relation)] = threshold
+        strangers = manifest["strangers"]
         return Learnt(
             settings=settings,
             names=names,
@@ -98,6 +99,7 @@ def load(folder: Path) -> Learnt:
             train=facts["train"].long().numpy(),
             valid=facts["valid"].long().numpy(),
             thresholds=Thresholds(by_relation, manifest["thresholds"]["overall"]),
+            strangers=strangers and Thresholds(np.array(strangers["by_kind"], float), strangers["overall"]),
             temperatures=Temperatures(**manifest["temperatures"]),
             calibrator=Calibrator(**manifest["calibrator"]),
             origin=manifest["origin"],
@@ -206,6 +208,11 @@ def _write(learnt: Learnt, folder: Path) -> None:
         "settings": learnt.settings.as_dict(),
         "origin": learnt.origin,
         "thresholds": {"overall": learnt.thresholds.overall, "by_relation": by_relation},
+        "strangers": learnt.strangers
+        and {
+            "overall": learnt.strangers.overall,
+            "by_kind": [None if np.isnan(x) else float(x) for x in learnt.strangers.by_relation],
+        },
         "temperatures": asdict(learnt.temperatures),
         "calibrator": asdict(learnt.calibrator),
         "curve": list(learnt.curve),

@@ -43,31 +43,25 @@ def _ranking(score: str, **more: Any) -> dict[str, Any]:
 
 
 SYSTEMS: dict[str, System] = {
-    "pbe": System("likelihood (Eq. 4) or confidence (Eq. 5)", "Fan et al., 2015"),
+    "pbe": System("likelihood", "Fan et al., 2015"),
     "unstructured": System(
-        "margin ranking", "Bordes et al., 2012", _ranking("unstructured"), answers=("entity", "classification")
+        "ranking", "Bordes et al., 2012", _ranking("unstructured"), answers=("entity", "classification")
     ),
-    "se": System(
-        "margin ranking, unit entities", "Bordes et al., 2011", _ranking("structured", dimension=50, entity_norm="unit")
-    ),
-    "slm": System("margin ranking, L2", "Socher et al., 2013", _ranking("single_layer", dimension=50, l2=1e-4)),
+    "se": System("ranking", "Bordes et al., 2011", _ranking("structured", dimension=50, entity_norm="unit")),
+    "slm": System("ranking", "Socher et al., 2013", _ranking("single_layer", dimension=50, l2=1e-4)),
     "bilinear": System(
-        "margin ranking, L2", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", dimension=50, l2=1e-4)
+        "ranking", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", dimension=50, l2=1e-4)
     ),
-    "ntn": System("margin ranking, L2", "Socher et al., 2013", _ranking("neural_tensor", dimension=50, l2=1e-4)),
-    "transe": System(
-        "margin ranking, unit entities", "Bordes et al., 2013", _ranking("translation", entity_norm="unit")
-    ),
-    "transm": System(
-        "margin ranking, unit entities", "Fan et al., 2014", _ranking("weighted_translation", entity_norm="unit")
-    ),
+    "ntn": System("ranking", "Socher et al., 2013", _ranking("neural_tensor", dimension=50, l2=1e-4)),
+    "transe": System("ranking", "Bordes et al., 2013", _ranking("translation", entity_norm="unit")),
+    "transm": System("ranking", "Fan et al., 2014", _ranking("weighted_translation", entity_norm="unit")),
     "transh": System(
-        "margin ranking, Bernoulli corruption, soft constraints",
+        "ranking, Bernoulli",
         "Wang et al., 2014",
         _ranking("hyperplane", corruption="bernoulli", entity_norm="ball", orthogonality=0.1),
     ),
     "jrme": System(
-        "margin ranking of relations, by entities and by mention",
+        "ranking of relations",
         "Fan et al., 2015",
         {"objective": "margin", "scale": 1.0, "head_weight": 0.0, "tail_weight": 0.0},
         answers=("relation",),
@@ -77,28 +71,34 @@ SYSTEMS: dict[str, System] = {
 
 def recipe(values: Mapping[str, Any]) -> Settings:
     """The settings of the system named in `values`, with the other values in place of its own."""
-    name = values.get("system", Settings.system)
-    system = _named("system", name, SYSTEMS)
-    settings = Settings().changed(**{**system.settings, **values})
+    system = _named("system", values.get("system", Settings.system), SYSTEMS)
+    return checked(Settings().changed(**{**system.settings, **values}))
+
+
+def checked(settings: Settings) -> Settings:
+    """The same settings, refused where names are unknown or contradict each other."""
+    system = _named("system", settings.system, SYSTEMS)
     _named("score", settings.score, SCORES)
-    if name != "pbe" and settings.score != system.score:
+    if settings.system != "pbe" and settings.score != system.score:
         raise UsageError(
-            f"system {name} is built on the score {system.score}, not on {settings.score}",
+            f"system {settings.system} is built on the score {system.score}, not on {settings.score}",
             f"leave --score out, or stand PBE on it: --system pbe --score {settings.score}",
         )
+    if settings.validate_by == "accuracy" and "classification" not in system.answers:
+        raise UsageError(f"validate_by=accuracy needs verdicts, which {settings.system} cannot give")
     return settings
 
 
-def answers(settings: Settings) -> tuple[str, ...]:
-    """The questions a model of these settings can answer."""
+def answers(settings: Settings, words: bool = False) -> tuple[str, ...]:
+    """The questions a model of these settings can answer; `words` says whether it has learnt from mentions."""
     known = SYSTEMS[settings.system].answers
-    silent = not SCORES[settings.score].tells_relations and not settings.mentions
+    silent = not SCORES[settings.score].tells_relations and not words
     return tuple(question for question in known if not (silent and question == "relation"))
 
 
-def why_not(settings: Settings, question: str) -> str:
+def why_not(settings: Settings, question: str, words: bool = False) -> str:
     """Why a model of these settings cannot answer a question; empty when it can."""
-    if question in answers(settings):
+    if question in answers(settings, words):
         return ""
     if question == "relation":
         return f"{settings.system} scores all relations alike: {SCORES[settings.score].formula} does not depend on r"
@@ -141,6 +141,38 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
             settings, entities=entities, relations=relations, words=words, seen_heads=nothing, seen_tails=nothing
         )
     return sum(parameter.numel() for parameter in pbe.parameters() if parameter.requires_grad)
+
+
+def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, list[dict[str, Any]]]:
+    """Every system and every score with its formula and its size, the dimension being each one's own when 0.
+
+    The size is None where a score cannot have that dimension.
+    """
+    wished = {"dimension": dimension} if dimension else {}
+
+    def size(settings: Settings) -> int | None:
+        try:
+            return parameters(settings, entities, relations)
+        except UsageError:
+            return None
+
+    systems = []
+    for name, system in SYSTEMS.items():
+        settings = recipe({"system": name, **wished})
+        about = {
+            "formula": SCORES[system.score].formula,
+            "trained_by": system.trained_by,
+            "reference": system.reference,
+        }
+        systems.append(
+            {"system": name, "score": system.score, **about, "answers": list(answers(settings))}
+            | {"dimension": settings.dimension, "parameters": size(settings)}
+        )
+    scores = [
+        {"score": name, "formula": score.formula, "parameters": size(recipe({"score": name, **wished}))}
+        for name, score in SCORES.items()
+    ]
+    return {"systems": systems, "scores": scores}
 
 
 def _named(kind: str, name: str, among: Mapping[str, Named]) -> Named:

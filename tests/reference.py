@@ -73,19 +73,28 @@ def negative_log(true_value, other_values, k, floor):
     return math.log(logistic(true_value, floor)) + k * expectation
 
 
-def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6):
+def hinge(true_value, other_values, margin):
+    """Margin ranking: − mean over candidates of [γ + other − truth]₊; 0 where there is no candidate."""
+    within = [max(0.0, margin + other - true_value) for other in other_values]
+    return -sum(within) / max(len(within), 1)
+
+
+def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6, margin=1.0, known=()):
     """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against given candidates.
 
-    A candidate that is the truth is left out; softmaxes take the truth back in.
+    A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in.
     """
     h, r, t, words = belief
-    heads, relations, tails = candidates
+    true_ones = {*known, (h, r, t)}
+    heads = [x for x in candidates[0] if (x, r, t) not in true_ones]
+    relations = [x for x in candidates[1] if (h, x, t) not in true_ones]
+    tails = [x for x in candidates[2] if (h, r, x) not in true_ones]
     true = score(world, h, r, t)
     groups = {
-        "head": (true, [score(world, x, r, t) for x in heads if x != h], epsilon),
-        "relation": (true, [score(world, h, x, t) for x in relations if x != r], epsilon),
-        "tail": (true, [score(world, h, r, x) for x in tails if x != t], epsilon),
-        "said": (said(world, r, words), [said(world, x, words) for x in relations if x != r], eta),
+        "head": (true, [score(world, x, r, t) for x in heads], epsilon),
+        "relation": (true, [score(world, h, x, t) for x in relations], epsilon),
+        "tail": (true, [score(world, h, r, x) for x in tails], epsilon),
+        "said": (said(world, r, words), [said(world, x, words) for x in relations], eta),
     }
     found = {}
     for name, (value, others, floor) in groups.items():
@@ -93,6 +102,8 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
             found[name] = 0.0
         elif estimator == "negative":
             found[name] = negative_log(value, others, k, floor)
+        elif estimator == "margin":
+            found[name] = hinge(value, others, margin)
         else:
             found[name] = math.log(softmax_share(value, [value, *others]))
     return found
@@ -135,11 +146,16 @@ def best_accuracy(scores, labels):
     return max(np.mean([(s >= x) == (label == 1) for s, label in zip(scores, labels, strict=True)]) for x in tries)
 
 
-def mapping_kind(triples, relation):
-    """1-1, 1-N, N-1, N-N by the averages of heads per tail and tails per head."""
+def crowds(triples, relation):
+    """Heads per tail and tails per head of a relation on average, each triple counted once; 1 and 1 without any."""
     pairs = {(h, t) for h, r, t in triples if r == relation}
     heads, tails = {h for h, _ in pairs}, {t for _, t in pairs}
-    heads_per_tail, tails_per_head = len(pairs) / len(tails), len(pairs) / len(heads)
+    return (len(pairs) / len(tails), len(pairs) / len(heads)) if pairs else (1.0, 1.0)
+
+
+def mapping_kind(triples, relation):
+    """1-1, 1-N, N-1, N-N by the averages of heads per tail and tails per head."""
+    heads_per_tail, tails_per_head = crowds(triples, relation)
     return f"{'N' if heads_per_tail >= 1.5 else '1'}-{'N' if tails_per_head >= 1.5 else '1'}"
 
 
@@ -192,3 +208,64 @@ def rotation(h, r, t, alpha):
 def n3(vectors, of_complex):
     """Σ |x|³ over the coordinates of all vectors"""
     return sum(abs(x) ** 3 for v in vectors for x in (as_complex(v) if of_complex else v))
+
+
+def unstructured(h, t):
+    """−‖h − t‖²"""
+    return -sum((a - b) ** 2 for a, b in zip(h, t, strict=True))
+
+
+def structured(h, t, head_map, tail_map):
+    """−‖W_h h − W_t t‖₁"""
+    return -norm(head_map @ h - tail_map @ t, 1)
+
+
+def single_layer(h, t, head_map, tail_map, bias, output):
+    """uᵀ tanh(W_h h + W_t t + b)"""
+    layer = head_map @ h + tail_map @ t + bias
+    return sum(u * math.tanh(x) for u, x in zip(output, layer, strict=True))
+
+
+def bilinear(h, t, matrix):
+    """hᵀ W t"""
+    return sum(h[i] * matrix[i][j] * t[j] for i in range(len(h)) for j in range(len(t)))
+
+
+def neural_tensor(h, t, head_map, tail_map, bias, output, slices):
+    """uᵀ tanh(hᵀ W^[1…k] t + W_h h + W_t t + b)"""
+    met = np.array([bilinear(h, t, matrix) for matrix in slices])
+    return single_layer(h, t, head_map, tail_map, bias + met, output)
+
+
+def translation_weight(triples, relation):
+    """w = 1 / log(heads per tail + tails per head)"""
+    return 1 / math.log(sum(crowds(triples, relation)))
+
+
+def weighted_translation(h, r, t, weight, alpha, p):
+    """α − w ‖h + r − t‖"""
+    return alpha - weight * norm(h + r - t, p)
+
+
+def hyperplane(h, t, step, normal):
+    """−‖h⊥ + d − t⊥‖², x⊥ = x − (w·x) w, w the normal of length 1"""
+    w = normal / norm(normal, 2)
+    gap = (h - (w @ h) * w) + step - (t - (w @ t) * w)
+    return -(norm(gap, 2) ** 2)
+
+
+def slant(step, normal, epsilon=1e-3):
+    """[cos²(d, w) − ε²]₊"""
+    cosine = float(step @ normal) / (norm(step, 2) * norm(normal, 2))
+    return max(0.0, cosine**2 - epsilon**2)
+
+
+def head_share(triples, relation):
+    """Bernoulli rule: the head is replaced with probability tails per head / (tails per head + heads per tail)."""
+    heads_per_tail, tails_per_head = crowds(triples, relation)
+    return tails_per_head / (tails_per_head + heads_per_tail)
+
+
+def squares(vectors):
+    """Σ x² over the coordinates of all vectors"""
+    return sum(x**2 for v in vectors for x in v)

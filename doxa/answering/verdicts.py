@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from doxa.beliefs import Beliefs, Ids
 from doxa.credence import Numbers, Thresholds
+from doxa.facts import Facts
 from doxa.learnt import Learnt
 from doxa.pbe import PBE, Batch
 
@@ -71,8 +72,27 @@ def margins(pbe: PBE, thresholds: Thresholds, beliefs: Beliefs, rule: str) -> Nu
     return evidence(pbe, beliefs, rule) - thresholds.of(beliefs.relation)
 
 
+def familiarity(known: Facts, beliefs: Beliefs) -> tuple[Numbers, Ids]:
+    """For beliefs with an entity never seen: log(1 + in how many facts the other one stands where it stands here).
+
+    Also the kind of each, 2 · relation + (whether the tail is the stranger), by which thresholds are kept.
+    """
+    counts = np.zeros(len(beliefs))
+    related = beliefs.relation >= 0
+    rows = np.flatnonzero(related & (beliefs.tail >= 0))
+    counts[rows] = np.bincount(known.heads(beliefs.relation[rows], beliefs.tail[rows])[0], minlength=len(rows))
+    rows = np.flatnonzero(related & (beliefs.head >= 0))
+    counts[rows] = np.bincount(known.tails(beliefs.head[rows], beliefs.relation[rows])[0], minlength=len(rows))
+    kind = np.where(related, 2 * beliefs.relation + (beliefs.tail < 0), -1)
+    return np.log1p(counts), kind
+
+
 def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
-    """Credence and verdict of every belief; one with a name the model never saw has no credence and is held false."""
+    """Credence and verdict of every belief.
+
+    One with a name the model never saw has no credence. It is judged by how familiar the rest of it is, if validation
+    showed how far to trust that, and is held false otherwise.
+    """
     learnt.must_answer("classification")
     beliefs = beliefs.encoded(learnt.names)
     credence = np.full(len(beliefs), np.nan)
@@ -82,4 +102,8 @@ def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
     rule = learnt.settings.verdict
     credence[seen] = learnt.calibrator.credence(margins(learnt.pbe, learnt.thresholds, known, rule))
     verdict[seen] = evidence(learnt.pbe, known, rule) >= learnt.thresholds.of(known.relation)
+    if learnt.strangers is not None:
+        strange = np.flatnonzero(~beliefs.seen)
+        familiar, kind = familiarity(learnt.trained_facts, beliefs.take(strange))
+        verdict[strange] = familiar >= learnt.strangers.of(kind)
     return Judgement(credence, verdict)

@@ -280,8 +280,9 @@ def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, 
     """Tasks that cannot be run on these beliefs, and why."""
     reasons: dict[str, str] = {}
     for task, question in (*((name, name) for name in QUESTIONS), ("calibration", "classification")):
-        if why_not(learnt.settings, question):
-            reasons[task] = why_not(learnt.settings, question)
+        reason = why_not(learnt.settings, question, words=learnt.pbe.mention is not None)
+        if reason:
+            reasons[task] = reason
     if not len(ranked):
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():

@@ -84,9 +84,14 @@ class _SoftmaxShare(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, truth: Tensor, others: Tensor, own: Places) -> Tensor:
+        places = (own.rows, own.columns)
+        if (
+            others[places] > truth[own.rows] + 1
+        ).any():  # known answers other than the truth: keep them off the maximum
+            others = others.index_put(places, others.new_tensor(-torch.inf))
         top = torch.maximum(others.amax(1), truth)
         weights = (others - top[:, None]).exp_()
-        weights[own.rows, own.columns] = 0.0
+        weights[places] = 0.0
         mine = (truth - top).exp()
         total = weights.sum(1) + mine
         ctx.save_for_backward(weights, mine / total, total)

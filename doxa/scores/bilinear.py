@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.scores.maps import blocks, mapped, outer, turned
+from doxa.scores.maps import blocks, identity, mapped, outer, turned
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -26,6 +26,9 @@ class Bilinear(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, settings, generator)
         self.map = table(relations, settings.dimension**2, generator, spread=settings.dimension**-0.5)
+
+    def make_neutral(self) -> None:
+        identity(self.map, self.dimension)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         tails: Tensor = self.entity(tail)

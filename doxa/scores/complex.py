@@ -9,7 +9,7 @@ are one matrix product with a vector made of the other two.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from doxa.errors import UsageError
 from doxa.scores.score import Score, rows, table
@@ -25,6 +25,9 @@ class Complex(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, even(settings), generator)
         self.relation = table(relations, settings.dimension, generator)
+
+    def make_neutral(self) -> None:
+        neutral(self.relation)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         turned = product(self.entity(head), self.relation(relation))
@@ -49,6 +52,14 @@ def even(settings: Settings) -> Settings:
     if settings.dimension % 2:
         raise UsageError(f"complex vectors need an even dimension, not {settings.dimension}")
     return settings
+
+
+def neutral(table: nn.Embedding) -> None:
+    """Make every coordinate the number 1."""
+    with torch.no_grad():
+        real, imaginary = table.weight.chunk(2, -1)
+        real.fill_(1.0)
+        imaginary.fill_(0.0)
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:

@@ -17,6 +17,9 @@ ROUNDING = 8
 """Squares below this many rounding errors of ‖p‖² + ‖c‖² are noise and count as that much, which also keeps the
 gradient no longer than that of a distance, 1."""
 
+SMALLEST = 1e-30
+"""Least square where both vectors are zero."""
+
 
 def distance(points: Tensor, candidates: Tensor, norm: int) -> Tensor:
     """(B, d), (C, d) → (B, C): L1 or L2 distance of every pair."""
@@ -38,7 +41,7 @@ class _Euclidean(torch.autograd.Function):
         left = torch.cat([points, near, points.new_ones(len(points), 1)], dim=1)
         right = torch.cat([candidates * -2, candidates.new_ones(len(candidates), 1), far], dim=1)
         table = left @ right.T
-        least = (near + far.max()) * (ROUNDING * torch.finfo(table.dtype).eps)
+        least = ((near + far.max()) * (ROUNDING * torch.finfo(table.dtype).eps)).clamp_min(SMALLEST)
         table = torch.maximum(table, least, out=table).sqrt_()
         ctx.save_for_backward(points, candidates, table)
         return table

@@ -8,7 +8,7 @@ Symmetric: it cannot tell ⟨h, r, t⟩ from ⟨t, r, h⟩.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
@@ -23,6 +23,9 @@ class DistMult(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, settings, generator)
         self.relation = table(relations, settings.dimension, generator)
+
+    def make_neutral(self) -> None:
+        nn.init.ones_(self.relation.weight)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         agreement: Tensor = self.entity(head) * self.relation(relation) * self.entity(tail)

@@ -9,7 +9,7 @@ all candidates are two matrix products. The soft constraint keeps the step d wit
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from doxa.scores.score import Score, rows, table
@@ -30,6 +30,9 @@ class Hyperplane(Score):
         super().__init__(entities, relations, settings, generator)
         self.relation = table(relations, settings.dimension, generator)
         self.normal = table(relations, settings.dimension, generator)
+
+    def make_neutral(self) -> None:
+        nn.init.zeros_(self.relation.weight)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         step: Tensor = self.relation(relation)

@@ -41,8 +41,16 @@ def mapped(vectors: Tensor, relation: Tensor, maps: nn.Embedding, form: Form | N
     return by_relation(relation, lambda own, r: vectors[own] @ form(maps(r))[0].T)
 
 
+def identity(maps: nn.Embedding, width: int) -> None:
+    """Make every relation's matrix the identity."""
+    with torch.no_grad():
+        maps.weight.view(-1, width, width).copy_(torch.eye(width))
+
+
 def by_relation(relation: Tensor, answer: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """`answer(rows, r)` of the questions of each distinct relation r, (1,), put back into the questions' order."""
+    if not len(relation):
+        return answer(relation, relation.new_zeros(1))  # any relation: the shape is right, and there is nothing in it
     order = relation.argsort(stable=True)
     distinct, counts = torch.unique_consecutive(relation[order], return_counts=True)
     shares = zip(torch.split(order, counts.tolist()), torch.split(distinct, 1), strict=True)
@@ -53,7 +61,7 @@ def by_relation(relation: Tensor, answer: Callable[[Tensor, Tensor], Tensor]) ->
 def blocks(count: int, numbers_each: int) -> Iterator[slice]:
     """`count` things of `numbers_each` numbers in slices of bounded memory; in one while gradients are kept anyway."""
     size = count if torch.is_grad_enabled() else max(1, BLOCK_NUMBERS // max(1, numbers_each))
-    return (slice(start, min(start + size, count)) for start in range(0, count, max(size, 1)))
+    return (slice(start, min(start + size, count)) for start in range(0, max(count, 1), max(size, 1)))
 
 
 def outer(left: Tensor, right: Tensor) -> Tensor:

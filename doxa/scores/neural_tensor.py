@@ -26,12 +26,12 @@ class NeuralTensor(SingleLayer):
 
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, settings, generator)
-        width, hidden = settings.dimension, settings.hidden or self.default_hidden
-        self.slices = table(relations, hidden * width * width, generator, spread=width**-0.5)
+        width = settings.dimension
+        self.slices = table(relations, self.hidden * width * width, generator, spread=width**-0.5)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
-        met: Tensor = mapped(t, relation, self.slices).view(len(t), -1, self.dimension) @ h[:, :, None]
+        met: Tensor = mapped(t, relation, self.slices).view(len(t), self.hidden, self.dimension) @ h[:, :, None]
         layer = met.squeeze(2) + self._known(h, relation, self.head_map) + mapped(t, relation, self.tail_map)
         output: Tensor = self.output(relation)
         return (layer.tanh() * output).sum(-1)
@@ -62,6 +62,6 @@ class NeuralTensor(SingleLayer):
         others, output = rows(self.entity, candidates), self.output(relation)
         parts = []
         for some in blocks(len(known), known.shape[1] * len(others)):
-            layer = (towards[some].view(-1, self.dimension) @ others.T).view(*known[some].shape, -1)
+            layer = (towards[some].view(-1, self.dimension) @ others.T).view(*known[some].shape, len(others))
             parts.append(read(layer + known[some][:, :, None], output[some]))
         return torch.cat(parts)

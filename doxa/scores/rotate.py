@@ -11,8 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.complex import conjugate, even, moduli, product
-from doxa.scores.distance import distance
+from doxa.scores.complex import conjugate, even, moduli, neutral, product
+from doxa.scores.distance import ROUNDING, SMALLEST, distance
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -26,6 +26,9 @@ class Rotate(Score):
         super().__init__(entities, relations, even(settings), generator)
         self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
+
+    def make_neutral(self) -> None:
+        neutral(self.relation)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         gap = product(self.entity(head), unit(self.relation(relation))) - self.entity(tail)
@@ -44,7 +47,7 @@ class Rotate(Score):
         h, t = self.entity(head), self.entity(tail)
         sizes = (h * h).sum(-1, keepdim=True) + (t * t).sum(-1, keepdim=True)
         squares = sizes - 2 * product(conjugate(h), t) @ unit(rows(self.relation, candidates)).T
-        least = sizes.detach() * 8 * torch.finfo(sizes.dtype).eps
+        least = (sizes.detach() * ROUNDING * torch.finfo(sizes.dtype).eps).clamp_min(SMALLEST)
         return self.alpha - torch.maximum(squares, least).sqrt()
 
 

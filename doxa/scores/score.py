@@ -46,6 +46,9 @@ class Score(nn.Module):
     def prepare(self, facts: Facts) -> None:
         """Note what the score takes from the facts themselves, before learning; most take nothing."""
 
+    def make_neutral(self) -> None:
+        """Start from relations that leave entities as they are, so that D is highest where h = t; if there are such."""
+
     def sizes(self, vectors: Tensor) -> Tensor:
         """The size of every coordinate, for the penalty below."""
         return vectors.abs()

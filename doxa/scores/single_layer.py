@@ -27,6 +27,7 @@ class SingleLayer(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, settings, generator)
         width, hidden = settings.dimension, settings.hidden or self.default_hidden
+        self.hidden = hidden
         self.head_map = table(relations, hidden * width, generator, spread=width**-0.5)
         self.tail_map = table(relations, hidden * width, generator, spread=width**-0.5)
         self.bias = table(relations, hidden, generator, spread=0.1)

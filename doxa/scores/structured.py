@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.scores.distance import distance
-from doxa.scores.maps import blocks, by_relation, mapped, plain
+from doxa.scores.maps import blocks, by_relation, identity, mapped, plain
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -28,6 +28,10 @@ class Structured(Score):
         width = settings.dimension
         self.head_map = table(relations, width * width, generator, spread=width**-0.5)
         self.tail_map = table(relations, width * width, generator, spread=width**-0.5)
+
+    def make_neutral(self) -> None:
+        identity(self.head_map, self.dimension)
+        identity(self.tail_map, self.dimension)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         seen_head = mapped(self.entity(head), relation, self.head_map)
@@ -46,7 +50,7 @@ class Structured(Score):
         h, t = self.entity(head), self.entity(tail)
         heads, tails = (rows(maps, candidates).view(-1, self.dimension) for maps in (self.head_map, self.tail_map))
         gaps = [(h[some] @ heads.T - t[some] @ tails.T).abs() for some in blocks(len(h), len(heads))]
-        return -torch.cat([gap.view(len(gap), -1, self.dimension).sum(-1) for gap in gaps])
+        return -torch.cat([gap.view(len(gap), len(heads) // self.dimension, self.dimension).sum(-1) for gap in gaps])
 
     def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
         def of_relation(own: Tensor, r: Tensor) -> Tensor:

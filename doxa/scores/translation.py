@@ -24,6 +24,9 @@ class Translation(Score):
         self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
 
+    def make_neutral(self) -> None:
+        nn.init.zeros_(self.relation.weight)
+
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         step = self.entity(head) + self.relation(relation) - self.entity(tail)
         length: Tensor = torch.linalg.vector_norm(step, ord=self.norm, dim=-1)

@@ -136,7 +136,8 @@ def test_save_then_load_answers_the_same(variant, tmp_path):
     loaded = Model.load(tmp_path / "m")
     assert loaded.tails("e1", "r0", top=99) == model.tails("e1", "r0", top=99)
     assert loaded.heads("r1", "e5", top=99) == model.heads("r1", "e5", top=99)
-    assert loaded.relations("e1", "e2", top=99) == model.relations("e1", "e2", top=99)
+    if model.pbe.score.tells_relations:
+        assert loaded.relations("e1", "e2", top=99) == model.relations("e1", "e2", top=99)
     assert np.array_equal(loaded.credence(world()), model.credence(world()))
 
 

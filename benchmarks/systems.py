@@ -1,0 +1,80 @@
+"""How fast each system learns and how large it is: the table of docs/systems.md.
+
+    python benchmarks/systems.py ../shared/data/fb15k --seconds 10
+
+Steps of training alone, each system with the settings of its recipe (and PBE on every score), one process with a thread
+per core; no validation. Beside the beliefs per second stands the ratio to PBE on translation, measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import time
+from pathlib import Path
+
+import torch
+
+import doxa
+from doxa.learning.trainer import Trainer
+from doxa.scores import SCORES
+from doxa.settings import Settings
+from doxa.systems import SYSTEMS, build, parameters, recipe
+
+WARM_UP = 3
+"""Steps before the clock starts."""
+
+
+def main() -> None:
+    """Measure, then print the table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("data", type=Path, help="folder with a train file")
+    options.add_argument("--seconds", type=float, default=10.0, help="of training per system")
+    given = options.parse_args()
+    beliefs = doxa.read(given.data / "train.tsv")
+    sizes = len(beliefs.names.entities), len(beliefs.names.relations)
+    rows = []
+    wanted = [{"system": "pbe", "score": score} for score in SCORES]
+    wanted += [{"system": name} for name in SYSTEMS if name != "pbe"]
+    for values in wanted:
+        settings = recipe(values | ({"dimension": 50} if values.get("score") in MATRICES else {}))
+        speed = beliefs_per_second(beliefs, settings, given.seconds)
+        rows.append((settings, speed, parameters(settings, *sizes)))
+        print(f"  {settings.system} {settings.score}: {speed:,.0f} beliefs/s", flush=True)
+    show(given.data.name, beliefs, rows)
+
+
+MATRICES = ("structured", "single_layer", "bilinear", "neural_tensor")
+"""Scores with a matrix per relation, which take the dimension of their systems."""
+
+
+def beliefs_per_second(beliefs: doxa.Beliefs, settings: Settings, seconds: float) -> float:
+    """Speed of training steps, the first few left out."""
+    torch.set_num_threads(os.cpu_count() or 1)
+    trainer = Trainer(build(beliefs, settings), beliefs, settings)
+    order, step = trainer.order(0), 0
+    for step in range(WARM_UP):
+        trainer.step(step, order, 0.0)
+    began = time.perf_counter()
+    while time.perf_counter() - began < seconds:
+        step += 1
+        trainer.step(step, order, 0.0)
+    return (step + 1 - WARM_UP) * trainer.batch / (time.perf_counter() - began)
+
+
+def show(data: str, beliefs: doxa.Beliefs, rows: list[tuple[Settings, float, int]]) -> None:
+    """The table, as Markdown."""
+    base = rows[0][1]
+    print(f"\n{data}: {len(beliefs):,} beliefs; {platform.processor() or platform.machine()}, {os.cpu_count()} cores; "
+          f"torch {torch.__version__}\n")  # fmt: skip
+    print("| system | score | dimension | batch × candidates | beliefs/s | ratio | parameters |")
+    print("|---|---|---|---|---|---|---|")
+    for settings, speed, size in rows:
+        block = f"{settings.batch} × {settings.candidates}"
+        print(f"| {settings.system} | {settings.score} | {settings.dimension} | {block} | {speed:,.0f} "
+              f"| {speed / base:.2f} | {size:,} |")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

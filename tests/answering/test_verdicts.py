@@ -1,0 +1,150 @@
+"""What is held against a threshold: the product of probabilities, Pr(t|h,r) or the score itself."""
+
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+
+from doxa.answering.verdicts import evidence, judge, margins
+from doxa.beliefs import Beliefs, split
+from doxa.credence import Thresholds
+from doxa.errors import UsageError
+from doxa.fitting import fit
+from doxa.settings import Settings
+from tests import reference
+from tests.worlds import beliefs, board, random_pbe
+
+RULES = ["product", "tail", "score"]
+ENTITIES, RELATIONS, WORDS = 7, 4, 5
+
+
+def world():
+    """Beliefs whose ids fit the random models: all names first, then some with words, relations in no order."""
+    names = [(f"e{i}", f"r{i % RELATIONS}", f"e{i}", "w0 w1 w2 w3 w4") for i in range(ENTITIES)]
+    rows = [(f"e{i * 5 % 7}", f"r{i * 3 % 4}", f"e{i * 2 % 7}", f"w{i % 5}" if i % 2 else None) for i in range(20)]
+    every = beliefs([*names, *rows], ("head", "relation", "tail", "mention"))
+    return every.take(np.arange(ENTITIES, len(every)))
+
+
+def in_words(slow, some):
+    said = [some.mention.take(np.array([i])).values.tolist() for i in range(len(some))]
+    return [(slow, *triple, words) for triple, words in zip(some.triples.tolist(), said, strict=True)]
+
+
+def slow_evidence(slow, h, r, t, rule):
+    if rule == "score":
+        return reference.score(slow, h, r, t)
+    if rule == "tail":
+        return math.log(reference.pr_tail(slow, h, r, t))
+    return math.log(reference.pr_head(slow, h, r, t) * reference.pr_relation(slow, h, r, t)
+                    * reference.pr_tail(slow, h, r, t))  # fmt: skip
+
+
+def random_model(seed):
+    """Every entity is seen on both sides, so that candidates are the same for all questions."""
+    pbe, slow = random_pbe(seed, entities=ENTITIES, relations=RELATIONS, words=WORDS)
+    pbe.seen_heads = pbe.seen_tails = pbe.score.entity.weight.new_tensor(range(ENTITIES)).long()
+    slow.seen_heads = slow.seen_tails = list(range(ENTITIES))
+    return pbe, slow
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(3))
+def test_evidence_equals_the_reference(seed, rule):
+    pbe, slow = random_model(seed)
+    some = world()
+    expected = [slow_evidence(slow, *triple, rule) for triple in some.triples.tolist()]
+    assert evidence(pbe, some, rule).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_margins_are_evidence_above_the_threshold_and_with_the_product_the_mention_speaks(rule):
+    pbe, slow = random_model(5)
+    some = world()
+    thresholds = Thresholds(np.array([-1.0, np.nan, 0.5, -2.0]), -0.75)
+    by_hand = {0: -1.0, 1: -0.75, 2: 0.5, 3: -2.0}
+    found = margins(pbe, thresholds, some, rule)
+    for value, (_, h, r, t, words) in zip(found, in_words(slow, some), strict=True):
+        if rule == "product":
+            expected = math.log(reference.credence(slow, h, r, t, words)) - by_hand[r] / 3
+        else:
+            expected = slow_evidence(slow, h, r, t, rule) - by_hand[r]
+        assert value == pytest.approx(expected)
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """Train, and validation with labels: true steps and the same ones turned back."""
+    train, valid = split(Beliefs.from_table(board(5)), (0.3,), seed=0)
+    table = valid.to_table()
+    back = table.rename({"head": "tail", "tail": "head"}).select(table.columns).with_columns(label=pl.lit(-1))
+    return train, Beliefs.from_table(pl.concat([table.with_columns(label=pl.lit(1)), back]))
+
+
+def quick(parts, **values):
+    return fit(*parts, **({"dimension": 6, "epochs": 1, "batch": 16, "candidates": 16, "threads": 1} | values))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("system", ["pbe", "transh"])
+def test_verdicts_are_the_most_accurate_on_validation(parts, rule, system):
+    """Thresholds are fitted to the rule's own evidence: no other threshold per relation does better there."""
+    model = quick(parts, verdict=rule, system=system)
+    valid = parts[1].encoded(model.names)
+    judgement = judge(model, valid)
+    scores = evidence(model.pbe, valid, rule)
+    right = judgement.verdict == (valid.label == 1)
+    for r in range(2):
+        own = valid.relation == r
+        assert right[own].mean() == pytest.approx(reference.best_accuracy(scores[own], valid.label[own]))
+    assert np.array_equal(judgement.verdict, scores >= model.thresholds.of(valid.relation))
+
+
+def test_the_rules_differ(parts):
+    model = quick(parts)
+    valid = parts[1].encoded(model.names)
+    found = [evidence(model.pbe, valid, rule) for rule in RULES]
+    assert not any(np.allclose(one, other) for one, other in zip(found, found[1:] + found[:1], strict=True))
+
+
+@pytest.mark.parametrize("rule", ["tail", "score"])
+def test_only_the_product_hears_the_mention(parts, rule):
+    model = quick(parts, verdict=rule)
+    table = parts[1].to_table()
+    without = Beliefs.from_table(table.drop("mention"))
+    assert np.array_equal(model.credence(parts[1]), model.credence(without))
+    heard = quick(parts, epochs=20)
+    assert not np.array_equal(heard.credence(parts[1]), heard.credence(without))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_accuracy_can_decide_when_to_stop(parts, rule):
+    """The quality of an epoch is the best accuracy thresholds per relation can reach."""
+    model = quick(parts, verdict=rule, validate_by="accuracy")
+    valid = parts[1].encoded(model.names)
+    scores = evidence(model.pbe, valid, rule)
+    right = 0.0
+    for r in range(2):
+        own = valid.relation == r
+        right += own.sum() * reference.best_accuracy(scores[own], valid.label[own])
+    assert model.curve[-1]["quality"] == pytest.approx(right / len(valid))
+    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, verdict=rule).curve[-1]["quality"])
+
+
+def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
+    model = quick(parts, validate_by="accuracy", epochs=3, learning_rate=1.0, seed=3)
+    qualities = [point["quality"] for point in model.curve]
+    valid = parts[1].encoded(model.names)
+    right = judge(model, valid).verdict == (valid.label == 1)
+    assert right.mean() == pytest.approx(max(qualities))
+    assert qualities[-1] < max(qualities)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "choices"),
+    [("verdict", "head", "product, tail, score"), ("validate_by", "mrr", "ranking, accuracy")],
+)
+def test_other_rules_are_refused(setting, value, choices):
+    with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):
+        Settings(**{setting: value})

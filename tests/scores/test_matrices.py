@@ -1,0 +1,202 @@
+"""The scores whose relations are matrices against the slow twin, and the two ways of mapping with them."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from torch import nn
+
+from doxa.scores import SCORES, maps
+from doxa.settings import Settings
+from tests import reference
+
+ENTITIES, RELATIONS, WIDTH, HIDDEN = 6, 5, 4, 3
+MATRIX_SCORES = ["structured", "single_layer", "bilinear", "neural_tensor"]
+
+
+def make(name, seed=0, **more):
+    """The score with every number drawn anew, large enough for tanh to bend."""
+    settings = Settings(score=name, dimension=WIDTH, hidden=HIDDEN, **more)
+    score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).double()
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in score.parameters():
+            parameter.normal_(generator=generator)
+    return score
+
+
+def expected(score, name, h, r, t):
+    """The twin's value: the rows of the tables, laid out as the matrices of the formula."""
+    shapes = {"bias": (HIDDEN,), "output": (HIDDEN,), "map": (WIDTH, WIDTH), "slices": (HIDDEN, WIDTH, WIDTH)}
+    parts = [
+        score.get_parameter(f"{table}.weight")[r].detach().numpy().reshape(shapes.get(table, (-1, WIDTH)))
+        for table in score.relation_tables
+    ]
+    head, tail = (score.entity.weight[x].detach().numpy() for x in (h, t))
+    return getattr(reference, name)(head, tail, *parts)
+
+
+def questions(seed, count, relations):
+    random = np.random.default_rng(seed)
+    return tuple(torch.from_numpy(random.integers(0, top, count)) for top in (ENTITIES, relations, ENTITIES))
+
+
+FEW_AND_MANY = pytest.mark.parametrize(("count", "relations"), [(5, RELATIONS), (40, 2)], ids=["copied", "grouped"])
+
+
+@FEW_AND_MANY
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", MATRIX_SCORES)
+def test_each_score_equals_its_formula(name, seed, count, relations):
+    score = make(name, seed)
+    head, relation, tail = questions(seed, count, relations)
+    entities, links = torch.tensor([0, 2, 5]), torch.tensor([1, 4])
+    found = score(head, relation, tail)
+    tails, heads = score.tails(head, relation, entities), score.heads(relation, tail, entities)
+    by_relation = score.relations(head, tail, links)
+    for i, (h, r, t) in enumerate(zip(head.tolist(), relation.tolist(), tail.tolist(), strict=True)):
+        assert found[i].item() == pytest.approx(expected(score, name, h, r, t))
+        assert tails[i].tolist() == pytest.approx([expected(score, name, h, r, x) for x in entities.tolist()])
+        assert heads[i].tolist() == pytest.approx([expected(score, name, x, r, t) for x in entities.tolist()])
+        assert by_relation[i].tolist() == pytest.approx([expected(score, name, h, x, t) for x in links.tolist()])
+
+
+@pytest.mark.parametrize("name", MATRIX_SCORES)
+def test_every_matrix_score_can_tell_direction(name):
+    score, (h, r, t) = make(name), (torch.tensor([i]) for i in (0, 1, 3))
+    assert score(h, r, t).item() != pytest.approx(score(t, r, h).item())
+
+
+def test_without_slices_the_neural_tensor_is_the_single_layer():
+    whole, layer = make("neural_tensor", 3), make("single_layer", 4)
+    with torch.no_grad():
+        whole.slices.weight.zero_()
+    layer.load_state_dict({name: rows for name, rows in whole.state_dict().items() if "slices" not in name})
+    head, relation, tail = questions(5, 9, RELATIONS)
+    assert torch.allclose(whole(head, relation, tail), layer(head, relation, tail))
+    assert torch.allclose(whole.tails(head, relation), layer.tails(head, relation))
+    assert torch.allclose(whole.relations(head, tail), layer.relations(head, tail))
+
+
+def test_a_bilinear_form_with_a_diagonal_is_distmult():
+    form, product = make("bilinear"), make("distmult", 1)
+    with torch.no_grad():
+        product.entity.weight.copy_(form.entity.weight)
+        form.map.weight.copy_(torch.stack([row.diag().flatten() for row in product.relation.weight]))
+    head, relation, tail = questions(6, 9, RELATIONS)
+    assert torch.allclose(form(head, relation, tail), product(head, relation, tail))
+    assert torch.allclose(form.heads(relation, tail), product.heads(relation, tail))
+
+
+@pytest.mark.parametrize(("name", "own"), [("single_layer", 50), ("neural_tensor", 4)])
+def test_each_score_brings_its_own_width_of_the_layer(name, own):
+    def hidden(**more):
+        settings = Settings(score=name, dimension=WIDTH, **more)
+        return SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).output.weight.shape[1]
+
+    assert hidden() == own
+    assert hidden(hidden=7) == 7
+
+
+def table(numbers, seed=0):
+    made = nn.Embedding(RELATIONS, numbers).double()
+    with torch.no_grad():
+        made.weight.normal_(generator=torch.Generator().manual_seed(seed))
+    return made
+
+
+def mapped_with_gradients(vectors, relation, maps_table, form):
+    vectors = vectors.clone().requires_grad_()
+    maps_table.zero_grad()
+    found = maps.mapped(vectors, relation, maps_table, form)
+    (found * torch.arange(found.numel()).view_as(found)).sum().backward()
+    return found.detach(), vectors.grad, maps_table.weight.grad.clone()
+
+
+def refused(*_):
+    raise AssertionError("this way was not to be taken")
+
+
+@given(st.lists(st.integers(0, RELATIONS - 1), min_size=1, max_size=30), st.sampled_from(["plain", "turned"]))
+@hypothesis_settings(max_examples=40)
+def test_grouped_and_copied_maps_are_the_same(relation, name):
+    """Values and gradients; each way is made to be taken by moving the number that decides."""
+    form = getattr(maps, name)(WIDTH)
+    relation, maps_table = torch.tensor(relation), table(2 * WIDTH * WIDTH)
+    vectors = torch.randn(len(relation), WIDTH, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maps, "FEW", 0)
+        with pytest.MonkeyPatch.context() as only_grouped:
+            only_grouped.setattr(torch, "bmm", refused)
+            grouped = mapped_with_gradients(vectors, relation, maps_table, form)
+        patch.setattr(maps, "FEW", 10**9)
+        patch.setattr(maps, "by_relation", refused)
+        copied = mapped_with_gradients(vectors, relation, maps_table, form)
+    for one, other in zip(grouped, copied, strict=True):
+        assert torch.allclose(one, other)
+    matrices = form(maps_table.weight)
+    for i, r in enumerate(relation.tolist()):
+        assert torch.allclose(grouped[0][i], matrices[r] @ vectors[i])
+
+
+@pytest.mark.parametrize(("count", "together"), [(15, False), (16, True)])
+def test_questions_are_grouped_when_each_relation_has_enough(count, together, monkeypatch):
+    asked = []
+    by_relation = maps.by_relation
+    monkeypatch.setattr(maps, "by_relation", lambda *given: asked.append(1) or by_relation(*given))
+    maps.mapped(torch.ones(count, WIDTH).double(), torch.arange(count) % 2, table(WIDTH * WIDTH))
+    assert bool(asked) is together
+
+
+def test_a_turned_row_is_each_of_its_matrices_turned():
+    row = torch.arange(2 * WIDTH * WIDTH)[None]
+    first, second = maps.turned(WIDTH)(row)[0].split(WIDTH)
+    one, two = maps.plain(WIDTH)(row)[0].split(WIDTH)
+    assert torch.equal(first, one.T)
+    assert torch.equal(second, two.T)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
+def test_answers_by_relation_come_back_in_the_order_of_the_questions(relation):
+    relation = torch.tensor(relation)
+    found = maps.by_relation(relation, lambda own, r: torch.stack([own, r.expand(len(own))], dim=1))
+    assert found[:, 0].tolist() == list(range(len(relation)))
+    assert torch.equal(found[:, 1], relation)
+
+
+@given(st.integers(1, 50), st.integers(1, 30))
+def test_blocks_take_everything_once_within_bounds(count, numbers_each):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(maps, "BLOCK_NUMBERS", 20)
+        with torch.no_grad():
+            slices = list(maps.blocks(count, numbers_each))
+        assert [i for some in slices for i in range(count)[some]] == list(range(count))
+        assert all((some.stop - some.start) * numbers_each <= max(20, numbers_each) for some in slices)
+        assert list(maps.blocks(count, numbers_each)) == [slice(0, count)]  # while gradients are kept
+
+
+@FEW_AND_MANY
+@pytest.mark.parametrize("name", MATRIX_SCORES)
+def test_answers_do_not_depend_on_blocks(name, count, relations, monkeypatch):
+    score = make(name)
+    head, relation, tail = questions(1, count, relations)
+
+    def answers():
+        return [score.tails(head, relation), score.heads(relation, tail), score.relations(head, tail)]
+
+    whole = answers()
+    monkeypatch.setattr(maps, "BLOCK_NUMBERS", 60)
+    with torch.no_grad():
+        for one, other in zip(whole, answers(), strict=True):
+            assert torch.allclose(one, other)
+
+
+@pytest.mark.parametrize("name", MATRIX_SCORES)
+def test_no_question_has_no_answer(name):
+    score, none = make(name), torch.zeros(0, dtype=torch.int64)
+    assert score(none, none, none).shape == (0,)
+    assert score.tails(none, none).shape == (0, ENTITIES)
+    assert score.heads(none, none).shape == (0, ENTITIES)
+    assert score.relations(none, none).shape == (0, RELATIONS)

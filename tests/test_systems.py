@@ -1,0 +1,291 @@
+"""The systems of the paper: each recipe, its size, what it can answer, and that it learns, saves, loads and answers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+import doxa
+from doxa.answering import judge
+from doxa.beliefs import Beliefs
+from doxa.errors import UsageError
+from doxa.evaluation.report import evaluate
+from doxa.scores import SCORES
+from doxa.settings import Settings
+from doxa.systems import QUESTIONS, SYSTEMS, answers, build, parameters, recipe, why_not
+from tests.test_toy_world import withheld
+from tests.worlds import beliefs, board
+
+TINY = {"dimension": 4, "hidden": 3, "epochs": 2, "batch": 16, "candidates": 8, "threads": 1}
+RECIPES = {
+    "pbe": ("translation", "likelihood", "uniform", "free"),
+    "unstructured": ("unstructured", "margin", "uniform", "free"),
+    "se": ("structured", "margin", "uniform", "unit"),
+    "slm": ("single_layer", "margin", "uniform", "free"),
+    "bilinear": ("bilinear", "margin", "uniform", "free"),
+    "ntn": ("neural_tensor", "margin", "uniform", "free"),
+    "transe": ("translation", "margin", "uniform", "unit"),
+    "transm": ("weighted_translation", "margin", "uniform", "unit"),
+    "transh": ("hyperplane", "margin", "bernoulli", "ball"),
+    "jrme": ("translation", "margin", "uniform", "free"),
+}
+ANSWERS = dict.fromkeys(RECIPES, QUESTIONS) | {"unstructured": ("entity", "classification"), "jrme": ("relation",)}
+BLIND = r"unstructured scores all relations alike: −‖h − t‖² does not depend on r"
+ONLY_RELATIONS = "jrme learns to tell relations apart and nothing else"
+
+
+def test_every_system_of_the_paper_has_its_recipe():
+    assert list(SYSTEMS) == list(RECIPES)
+    for name, expected in RECIPES.items():
+        s = recipe({"system": name})
+        assert (s.score, s.objective, s.corruption, s.entity_norm) == expected
+        assert s.system == name
+        assert SYSTEMS[name].score == expected[0]
+
+
+def test_the_systems_before_pbe_rank_heads_and_tails_by_the_bare_score():
+    for name in set(RECIPES) - {"pbe", "jrme"}:
+        s = recipe({"system": name})
+        terms = (s.head_weight, s.tail_weight, s.relation_weight, s.mention_weight)
+        assert (terms, s.scale, s.verdict, s.mentions) == ((1, 1, 0, 0), 1, "score", False)
+    s = recipe({"system": "jrme"})
+    assert (s.head_weight, s.tail_weight, s.relation_weight, s.mention_weight) == (0, 0, 1, 1)
+    assert recipe({}) == Settings()
+
+
+def test_soft_constraints_and_penalties_belong_to_their_systems():
+    assert {name for name in SYSTEMS if recipe({"system": name}).orthogonality} == {"transh"}
+    assert {name for name in SYSTEMS if recipe({"system": name}).l2} == {"slm", "bilinear", "ntn"}
+
+
+def test_what_is_asked_for_wins_over_the_recipe():
+    s = recipe({"system": "transh", "dimension": 7, "corruption": "uniform", "orthogonality": 0.0})
+    assert (s.dimension, s.corruption, s.orthogonality) == (7, "uniform", 0.0)
+    assert (s.entity_norm, s.score) == ("ball", "hyperplane")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"system": "tranh"}, r"no system 'tranh'\. Did you mean 'transh'\?"),
+        ({"system": "word2vec"}, r"no system 'word2vec'\.\s+`doxa systems` lists them all"),
+        ({"score": "hyperplan"}, r"no score 'hyperplan'\. Did you mean 'hyperplane'\?"),
+        ({"system": "ntn", "score": "neural-tensor"}, r"no score 'neural-tensor'\. Did you mean 'neural_tensor'\?"),
+        ({"system": "transe", "marign": 1.0}, r"no setting 'marign'\. Did you mean 'margin'\?"),
+    ],
+)
+def test_a_name_nobody_knows_is_answered_with_the_nearest(values, message):
+    with pytest.raises(UsageError, match=message):
+        recipe(values)
+    with pytest.raises(UsageError, match=message):
+        doxa.fit(Beliefs.from_table(board(3)), **values)
+
+
+@pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "pbe"])
+def test_a_system_is_built_on_its_own_score_alone(name):
+    with pytest.raises(UsageError, match=f"system {name} is built on the score {RECIPES[name][0]}, not on complex"):
+        recipe({"system": name, "score": "complex"})
+    assert recipe({"system": name, "score": RECIPES[name][0]}) == recipe({"system": name})
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_pbe_stands_on_any_score(score):
+    assert recipe({"score": score}).score == score
+
+
+@pytest.mark.parametrize("system", ["tranze", "transe"])
+def test_settings_given_whole_know_the_systems_too(system):
+    """A system nobody knows is refused; one that is known must not be a mere name over other settings."""
+    with pytest.raises(UsageError, match="system"):
+        doxa.fit(Beliefs.from_table(board(3)), settings=Settings(**TINY), system=system)
+
+
+def test_what_each_system_can_answer():
+    for name, able in ANSWERS.items():
+        settings = recipe({"system": name})
+        assert answers(settings) == able
+        for question in QUESTIONS:
+            assert (why_not(settings, question) == "") is (question in able)
+    assert why_not(recipe({"system": "unstructured"}), "relation").startswith(BLIND)
+    assert why_not(recipe({"system": "jrme"}), "entity").startswith(ONLY_RELATIONS)
+
+
+def test_on_a_score_blind_to_relations_pbe_needs_words_to_tell_them():
+    assert "relation" in answers(recipe({"score": "unstructured"}), words=True)
+    assert "relation" not in answers(recipe({"score": "unstructured"}))
+
+
+SIZES = {
+    "translation": lambda e, r, d, k: e * d + r * d,
+    "weighted_translation": lambda e, r, d, k: e * d + r * d,  # the weights are counted, not learnt
+    "hyperplane": lambda e, r, d, k: e * d + 2 * r * d,
+    "unstructured": lambda e, r, d, k: e * d,
+    "structured": lambda e, r, d, k: e * d + 2 * r * d * d,
+    "single_layer": lambda e, r, d, k: e * d + r * (2 * k * d + 2 * k),
+    "bilinear": lambda e, r, d, k: e * d + r * d * d,
+    "neural_tensor": lambda e, r, d, k: e * d + r * (k * d * d + 2 * k * d + 2 * k),
+    "distmult": lambda e, r, d, k: e * d + r * d,
+    "complex": lambda e, r, d, k: e * d + r * d,
+    "rotate": lambda e, r, d, k: e * d + r * d,
+}
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("words", [True, False])
+def test_parameters_are_those_of_the_model_that_is_built(score, words):
+    some = Beliefs.from_table(board(3, words))
+    names = some.names
+    s = recipe({"score": score, "dimension": 6, "hidden": 5})
+    entities, relations = len(names.entities), len(names.relations)
+    counted = parameters(s, entities, relations, len(names.words))
+    assert counted == sum(p.numel() for p in build(some, s).parameters() if p.requires_grad)
+    own_vectors = 0 if "relation" in SCORES[score].relation_tables else relations * 6
+    of_words = len(names.words) * 6 + 1 + own_vectors if words else 0
+    assert counted == SIZES[score](entities, relations, 6, 5) + of_words
+
+
+def test_alpha_counts_where_it_is_learnt():
+    assert parameters(Settings(estimator="negative"), 9, 2) == parameters(Settings(), 9, 2) + 1
+
+
+def test_counting_parameters_makes_none():
+    assert parameters(recipe({"system": "ntn", "dimension": 100}), 10**6, 10**5) > 4e9  # 16 GiB, were they made
+
+
+@pytest.fixture(scope="module")
+def some():
+    return Beliefs.from_table(board(4))
+
+
+@pytest.fixture(scope="module", params=SYSTEMS)
+def model(request, some):
+    return doxa.fit(some, system=request.param, holdout=0.2, **TINY)
+
+
+def test_each_system_learns_saves_loads_and_answers_what_it_can(model, some, tmp_path):
+    model.save(tmp_path / "m")
+    loaded = doxa.load(tmp_path / "m")
+    system = model.settings.system
+    assert loaded.settings == model.settings
+    assert repr(loaded) == repr(model)
+    assert repr(model).startswith(f"Model({system} on {RECIPES[system][0]}, ")
+    questions = {
+        "entity": [lambda m: m.tails("0,0", "up", top=99), lambda m: m.heads("up", "1,1", top=99)],
+        "relation": [lambda m: m.relations("0,0", "0,1", mention="one step up")],
+        "classification": [lambda m: m.credence(some)],
+    }
+    for question, asked in questions.items():
+        for ask in asked:
+            if question in ANSWERS[system]:
+                assert np.array_equal(ask(loaded), ask(model))
+            else:
+                with pytest.raises(UsageError, match="this model cannot answer that: ") as refusal:
+                    ask(loaded)
+                assert why_not(model.settings, question) in str(refusal.value)
+                assert "`doxa systems` lists" in str(refusal.value)
+
+
+def test_evaluation_skips_what_the_system_cannot_answer_and_says_why(model, some):
+    found = evaluate(model, some)
+    able = ANSWERS[model.settings.system]
+    tasks = {"entity": "entity", "relation": "relation", "classification": "classification",
+             "calibration": "classification"}  # fmt: skip
+    for task, question in tasks.items():
+        assert (getattr(found, task) is not None) is (question in able)
+        assert found.skipped.get(task, "") == why_not(model.settings, question)
+    assert found.skipped["confidence"] == "the beliefs carry no confidence"
+    told = json.loads(json.dumps(found.as_dict()))
+    assert set(told["skipped"]) & set(told) == set()
+    assert evaluate(model, some, ["relation"]).skipped.keys() <= {"relation"}
+
+
+def test_only_a_model_of_confidence_is_held_to_confidence(some):
+    given = Beliefs.from_table(board(4).with_columns(confidence=0.5))
+    found = evaluate(doxa.fit(some, system="transe", **TINY), given, ["confidence", "entity"])
+    assert found.confidence is None
+    assert found.skipped == {"confidence": "the model was not trained to fit confidence (--set objective=confidence)"}
+
+
+def test_validation_ranks_what_the_system_answers_and_nothing_else(some):
+    """The quality of the last epoch is the filtered MRR of heads, relations and tails, as far as they are asked."""
+    train, valid = doxa.split(some, (0.3,), seed=0)
+    for system in ("pbe", "unstructured", "jrme"):
+        model = doxa.fit(train, valid, system=system, **(TINY | {"epochs": 1}))
+        found = evaluate(model, valid, ["entity", "relation"])
+        entity = [found.entity.filtered_heads.mrr, found.entity.filtered_tails.mrr] if found.entity else []
+        expected = entity + ([found.relation.filtered.mrr] if found.relation else [])
+        assert len(expected) == {"pbe": 3, "unstructured": 2, "jrme": 1}[system]
+        assert model.curve[-1]["quality"] == pytest.approx(np.mean(expected))
+
+
+BALL = {"dimension": 4, "batch": 16, "candidates": 64, "learning_rate": 0.5, "holdout": 0.0, "threads": 1,
+        "entity_norm": "ball", "epochs": 80}  # fmt: skip
+
+
+@pytest.mark.parametrize(("system", "seed", "margin"), [("transe", 0, 0.25), ("transm", 1, 0.36)])
+def test_a_withheld_step_comes_first(system, seed, margin):
+    """Right for all of 30 seeds. On the unit sphere, where both are at home, no two steps of a row are alike."""
+    train, (head, relation, tail) = withheld(seed)
+    model = doxa.fit(train, system=system, seed=seed, margin=margin, **BALL)
+    assert model.tails(head, relation, top=1)[0].name == tail
+    assert model.heads(relation, tail, top=1)[0].name == head
+    assert model.relations(head, tail, top=1)[0].name == relation
+    lengths = model.pbe.score.entity.weight.norm(dim=1)
+    assert lengths.max() < 1 + 1e-5
+    forth, back = model.credence(beliefs([(head, relation, tail), (tail, relation, head)]))
+    assert forth > back
+
+
+def test_unstructured_cannot_tell_direction(some):
+    model = doxa.fit(some, system="unstructured", **TINY)
+    table = some.to_table()
+    back = Beliefs.from_table(table.rename({"head": "tail", "tail": "head"}))
+    one, other = judge(model, some), judge(model, back)
+    assert np.array_equal(one.credence, other.credence)
+    assert np.array_equal(one.verdict, other.verdict)
+    assert len(np.unique(one.credence)) > 10
+
+
+RANKING_RELATIONS = {"dimension": 8, "batch": 16, "candidates": 64, "learning_rate": 0.5, "epochs": 40,
+                     "holdout": 0.0, "threads": 1}  # fmt: skip
+
+
+def test_jrme_tells_relations_by_entities():
+    """One is born in cities and works for companies, whichever they are. Right for all of 30 seeds."""
+    rows = [(f"p{i}", "born", f"city{i % 3}") for i in range(16)]
+    rows += [(f"p{i}", "works", f"company{(i + 1) % 3}") for i in range(16)]
+    model = doxa.fit(beliefs(rows), system="jrme", seed=0, **RANKING_RELATIONS)
+    for i in range(16):
+        for j in range(3):
+            assert model.relations(f"p{i}", f"city{j}", top=1)[0].name == "born"
+            assert model.relations(f"p{i}", f"company{j}", top=1)[0].name == "works"
+
+
+def test_jrme_tells_relations_by_mention():
+    """Words decide where the graph cannot. Right for all of 30 seeds."""
+    said = {"born": "was born in", "lives": "has a flat in"}
+    rows = [(f"p{i}", relation, f"c{i % 4}", said[relation]) for i in range(12) for relation in [list(said)[i % 2]]]
+    model = doxa.fit(beliefs(rows, ("head", "relation", "tail", "mention")), system="jrme", seed=0, **RANKING_RELATIONS)
+    for person in ("p0", "p1"):
+        for relation, words in said.items():
+            assert model.relations(person, "c3", mention=words, top=1)[0].name == relation
+
+
+def test_jrme_has_no_thresholds(some):
+    model = doxa.fit(some, system="jrme", **TINY)
+    assert np.isnan(model.thresholds.by_relation).all()
+
+
+@pytest.mark.parametrize("system", ["se", "slm", "bilinear", "ntn"])
+def test_validation_may_hold_only_heads_that_were_never_heads(system):
+    train = beliefs([(f"a{i}", f"r{i % 2}", f"b{i * 3 % 7}") for i in range(20)])
+    valid = beliefs([(f"b{i % 7}", f"r{i % 2}", f"a{i}") for i in range(12)])
+    assert len(doxa.fit(train, valid, system=system, **TINY).tails("a0", "r0")) > 0
+
+
+def test_each_system_is_repeatable_from_its_seed(some):
+    for system in ("transh", "ntn"):
+        one, two, other = (doxa.fit(some, system=system, seed=seed, **TINY).pbe.state_dict() for seed in (0, 0, 1))
+        assert all(torch.equal(one[name], two[name]) for name in one)
+        assert not torch.equal(one["score.entity.weight"], other["score.entity.weight"])
