@@ -269,3 +269,14 @@ def head_share(triples, relation):
 def squares(vectors):
     """Σ x² over the coordinates of all vectors"""
     return sum(x**2 for v in vectors for x in v)
+
+
+def diffused(vectors, triples, steps):
+    """x ← ½ x + ½ mean of the neighbours' x, steps times, then back to the first length"""
+    count = len(vectors)
+    neighbours = [{t for h, _, t in triples if h == e} | {h for h, _, t in triples if t == e} for e in range(count)]
+    moved = [np.array(v, float) for v in vectors]
+    for _ in range(steps):
+        means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbours]
+        moved = [(own + mean) / 2 for own, mean in zip(moved, means, strict=True)]
+    return np.array([v * norm(u, 2) / norm(v, 2) for u, v in zip(vectors, moved, strict=True)])

@@ -6,10 +6,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from doxa.answering.verdicts import evidence, judge, margins
+from doxa.answering.verdicts import evidence, familiarity, judge, margins
 from doxa.beliefs import Beliefs, split
 from doxa.credence import Thresholds
 from doxa.errors import UsageError
+from doxa.facts import Facts
 from doxa.fitting import fit
 from doxa.settings import Settings
 from tests import reference
@@ -148,3 +149,34 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 def test_other_rules_are_refused(setting, value, choices):
     with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):
         Settings(**{setting: value})
+
+
+STRANGE = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new", "r0", "old"), ("e1", "rx", "new")]
+
+
+def test_familiarity_counts_the_facts_in_which_the_known_entity_stands_so():
+    train = beliefs([("e1", "r0", "e2"), ("e1", "r0", "e3"), ("e3", "r0", "e2"), ("e0", "r1", "e1")])
+    facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
+    found, kind = familiarity(facts, Beliefs.from_table(beliefs(STRANGE).to_table(), train.names))
+    assert np.allclose(np.expm1(found), [2, 2, 0, 0, 0])
+    assert kind.tolist() == [1, 0, 2, 1, -1]
+
+
+def test_beliefs_about_strangers_are_judged_as_validation_taught():
+    """Here a stranger is truly right of a square that has a right neighbour, and falsely up of any."""
+    table = board(5, words=False)
+    lines = table.rows()
+    valid = [(h, r, t, 1) for h, r, t in lines[:6]] + [(h, r, lines[0][0], -1) for h, r, t in lines[6:12]]
+    valid += [("0,0", "right", f"s{i}", 1) for i in range(4)] + [("0,0", "up", f"s{i}", -1) for i in range(4)]
+    held = beliefs(valid, ("head", "relation", "tail", "label"))
+    model = fit(Beliefs.from_table(table), held, dimension=4, epochs=2, on_error="skip", threads=1)
+    asked = beliefs([("1,1", "right", "new"), ("1,1", "up", "new"), ("1,1", "right", "1,2")])
+    found = judge(model, asked)
+    assert found.verdict[:2].tolist() == [True, False]
+    assert found.unknown.tolist() == [True, True, False]
+
+
+def test_without_such_validation_a_stranger_is_held_false(tmp_path):
+    model = fit(Beliefs.from_table(board(5, words=False)), dimension=4, epochs=2, threads=1)
+    assert model.strangers is None
+    assert not judge(model, beliefs([("1,1", "right", "new")])).verdict[0]
