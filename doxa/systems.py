@@ -42,6 +42,9 @@ def _ranking(score: str, **more: Any) -> dict[str, Any]:
     return {"score": score, "objective": "margin", "scale": 1.0, "verdict": "score", **terms, **more}
 
 
+STEPS: dict[str, Any] = {"dimension": 100, "batch": 1024, "candidates": 256}
+"""Sizes that suit the translations: ranking needs fewer comparisons than a softmax, and more steps."""
+
 SYSTEMS: dict[str, System] = {
     "pbe": System("likelihood", "Fan et al., 2015"),
     "unstructured": System(
@@ -53,12 +56,16 @@ SYSTEMS: dict[str, System] = {
         "ranking", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", dimension=50, l2=1e-4)
     ),
     "ntn": System("ranking", "Socher et al., 2013", _ranking("neural_tensor", dimension=50, l2=1e-4)),
-    "transe": System("ranking", "Bordes et al., 2013", _ranking("translation", entity_norm="unit")),
-    "transm": System("ranking", "Fan et al., 2014", _ranking("weighted_translation", entity_norm="unit")),
+    "transe": System(
+        "ranking", "Bordes et al., 2013", _ranking("translation", **STEPS, margin=0.3, entity_norm="unit")
+    ),
+    "transm": System(
+        "ranking", "Fan et al., 2014", _ranking("weighted_translation", **STEPS, margin=0.1, entity_norm="unit")
+    ),
     "transh": System(
         "ranking, Bernoulli",
         "Wang et al., 2014",
-        _ranking("hyperplane", corruption="bernoulli", entity_norm="ball", orthogonality=0.1),
+        _ranking("hyperplane", **STEPS, margin=0.3, corruption="bernoulli", entity_norm="ball", orthogonality=0.1),
     ),
     "jrme": System(
         "ranking of relations",
