@@ -54,7 +54,8 @@ def fit(
     """Learn a model. Keyword arguments are the fields of the settings: `fit(beliefs, dimension=100, epochs=20)`.
 
     `valid` serves early stopping, thresholds and calibration; without it a share of the beliefs is held out.
-    Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not are left out.
+    Its beliefs must be written in names of `beliefs`; with `on_error="skip"` those that are not serve only to learn
+    how to judge beliefs with names never seen.
     """
     if settings is not None and values.get("system", settings.system) != settings.system:
         raise UsageError(
@@ -121,10 +122,10 @@ def _fit(
     checkpoint: Path | None,
     resume: bool,
 ) -> Model:
-    pbe = build(train, settings)
     strange = None if valid is None else valid.where(~valid.seen)
     valid = None if valid is None else valid.where(valid.seen)
     facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
+    pbe = build(train, settings, facts)
     known = facts if valid is None else facts.union(valid.true_ones().triples)
     quality = None if valid is None else _quality(pbe, valid, known, settings)
     inputs = train.checksum() + ("" if valid is None else valid.checksum())
@@ -174,7 +175,7 @@ def _check(train: Beliefs, settings: Settings) -> None:
     if entities < 2:
         raise DoxaError(f"the beliefs name {entities} entit{'y' if entities == 1 else 'ies'}; at least 2 are needed")
     relations = len(np.unique(train.relation))
-    if relations < 2:
+    if relations < 2 and settings.relation_weight and "relation" in answers(settings, words=True):
         raise DoxaError(
             f"the beliefs name only the relation {train.names.relations[train.relation[0]]!r}",
             "at least 2 are needed: Pr(r|h,t) has nothing to tell apart",
@@ -219,6 +220,9 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
     random = np.random.default_rng([settings.seed, 4])
     if settings.validate_by == "accuracy":
         labelled = _sample(labelled_beliefs(valid, known, settings.seed), size, random)
+        if not len(labelled):
+            raise DoxaError("validate_by=accuracy: no falsehood could be made of the validation beliefs",
+                            "give validation beliefs with labels, or leave validate_by out")  # fmt: skip
         return lambda: _accuracy(pbe, labelled, settings)
     sample = _sample(valid.true_ones(), size, random)
     able: dict[str, tuple[Callable[..., Ranks], ...]] = {
@@ -272,11 +276,11 @@ def _temperatures(pbe: PBE, valid: Beliefs) -> Temperatures:
 
 def _stranger_thresholds(facts: Facts, strange: Beliefs) -> Thresholds | None:
     """Thresholds on the familiarity of beliefs with a name never seen, if validation has some of either label."""
+    strange = strange.where(strange.relation >= 0)
     if strange.label is None or len(np.unique(strange.label)) < 2:
         return None
     familiar, kind = familiarity(facts, strange)
-    of_known = kind >= 0
-    return Thresholds.fit(familiar[of_known], kind[of_known], strange.label[of_known], 2 * facts.relations)
+    return Thresholds.fit(familiar, kind, strange.label, 2 * facts.relations)
 
 
 def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:

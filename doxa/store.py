@@ -91,7 +91,7 @@ def load(folder: Path) -> Learnt:
         by_relation = np.full(len(names.relations), np.nan)
         for relation, threshold in manifest["thresholds"]["by_relation"].items():
             by_relation[names.relations.id(relation)] = threshold
-        strangers = manifest["strangers"]
+        strangers = manifest.get("strangers")
         return Learnt(
             settings=settings,
             names=names,

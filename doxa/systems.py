@@ -14,6 +14,7 @@ from doxa.errors import UsageError, did_you_mean
 from doxa.facts import Facts
 from doxa.pbe import PBE
 from doxa.scores import SCORES, Mention
+from doxa.scores.diffusion import diffuse
 from doxa.settings import Settings
 
 Named = TypeVar("Named")
@@ -39,11 +40,22 @@ class System:
 def _ranking(score: str, **more: Any) -> dict[str, Any]:
     """Margin ranking of heads and tails, on which all but PBE and JRME are built; verdicts by the score itself."""
     terms = {"head_weight": 1.0, "tail_weight": 1.0, "relation_weight": 0.0, "mention_weight": 0.0, "mentions": False}
-    return {"score": score, "objective": "margin", "scale": 1.0, "verdict": "score", **terms, **more}
+    return {
+        "score": score,
+        "objective": "margin",
+        "scale": 1.0,
+        "verdict": "score",
+        "confidence": "ignore",
+        **terms,
+        **more,
+    }
 
 
 STEPS: dict[str, Any] = {"dimension": 100, "batch": 1024, "candidates": 256}
 """Sizes that suit the translations: ranking needs fewer comparisons than a softmax, and more steps."""
+
+DEFINING = ("objective", "head_weight", "relation_weight", "tail_weight", "mention_weight")
+"""Settings that make a system what it is: its objective, and the terms it does not have."""
 
 SYSTEMS: dict[str, System] = {
     "pbe": System("likelihood", "Fan et al., 2015"),
@@ -70,7 +82,7 @@ SYSTEMS: dict[str, System] = {
     "jrme": System(
         "ranking of relations",
         "Fan et al., 2015",
-        {"objective": "margin", "scale": 1.0, "head_weight": 0.0, "tail_weight": 0.0},
+        {"objective": "margin", "scale": 1.0, "head_weight": 0.0, "tail_weight": 0.0, "confidence": "ignore"},
         answers=("relation",),
     ),
 }
@@ -91,6 +103,20 @@ def checked(settings: Settings) -> Settings:
             f"system {settings.system} is built on the score {system.score}, not on {settings.score}",
             f"leave --score out, or stand PBE on it: --system pbe --score {settings.score}",
         )
+    for name in DEFINING if settings.system != "pbe" else ():
+        own, given = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
+        if own != given and (own == 0 or name == "objective"):
+            raise UsageError(
+                f"system {settings.system} has {name}={own}, not {given}", "PBE may have any: --system pbe"
+            )
+    for name, meant, where in (
+        ("margin", settings.objective == "margin", "objective=margin"),
+        ("corruption", settings.objective == "margin", "objective=margin"),
+        ("orthogonality", settings.score == "hyperplane", "the score hyperplane"),
+        ("hidden", settings.score in ("single_layer", "neural_tensor"), "the scores single_layer and neural_tensor"),
+    ):
+        if not meant and getattr(settings, name) != getattr(Settings, name):
+            raise UsageError(f"setting {name} has a meaning only with {where}", f"leave {name} out")
     if settings.validate_by == "accuracy" and "classification" not in system.answers:
         raise UsageError(f"validate_by=accuracy needs verdicts, which {settings.system} cannot give")
     return settings
@@ -112,8 +138,8 @@ def why_not(settings: Settings, question: str, words: bool = False) -> str:
     return f"{settings.system} learns to tell relations apart and nothing else; it ranks no entities and judges nothing"
 
 
-def build(beliefs: Beliefs, settings: Settings) -> PBE:
-    """An unlearnt model for these beliefs, its weights drawn from the seed alone."""
+def build(beliefs: Beliefs, settings: Settings, facts: Facts | None = None) -> PBE:
+    """An unlearnt model for these beliefs, its weights drawn from the seed alone; `facts` are theirs, if at hand."""
     entities, relations = len(beliefs.names.entities), len(beliefs.names.relations)
     pbe = assemble(
         settings,
@@ -123,7 +149,10 @@ def build(beliefs: Beliefs, settings: Settings) -> PBE:
         seen_heads=torch.from_numpy(np.unique(beliefs.head)),
         seen_tails=torch.from_numpy(np.unique(beliefs.tail)),
     )
-    pbe.score.prepare(Facts(beliefs.triples, entities, relations))
+    facts = facts or Facts(beliefs.triples, entities, relations)
+    pbe.score.prepare(facts)
+    if settings.diffusion:
+        diffuse(pbe.score, facts, settings.diffusion)
     return pbe
 
 

@@ -1,6 +1,7 @@
 """The systems of the paper: each recipe, its size, what it can answer, and that it learns, saves, loads and answers."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 import doxa
 from doxa.answering import judge
 from doxa.beliefs import Beliefs
-from doxa.errors import UsageError
+from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.report import evaluate
 from doxa.scores import SCORES
 from doxa.settings import Settings
@@ -17,7 +18,7 @@ from doxa.systems import QUESTIONS, SYSTEMS, answers, build, parameters, recipe,
 from tests.test_toy_world import withheld
 from tests.worlds import beliefs, board
 
-TINY = {"dimension": 4, "hidden": 3, "epochs": 2, "batch": 16, "candidates": 8, "threads": 1}
+TINY = {"dimension": 4, "epochs": 2, "batch": 16, "candidates": 8, "threads": 1}
 RECIPES = {
     "pbe": ("translation", "likelihood", "uniform", "free"),
     "unstructured": ("unstructured", "margin", "uniform", "free"),
@@ -99,6 +100,43 @@ def test_settings_given_whole_know_the_systems_too(system):
     """A system nobody knows is refused; one that is known must not be a mere name over other settings."""
     with pytest.raises(UsageError, match="system"):
         doxa.fit(Beliefs.from_table(board(3)), settings=Settings(**TINY), system=system)
+    with pytest.raises(UsageError):
+        doxa.fit(Beliefs.from_table(board(3)), settings=Settings(system=system, **TINY))
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"system": "transe", "objective": "likelihood"}, "system transe has objective=margin, not likelihood"),
+        ({"system": "jrme", "head_weight": 1.0}, "system jrme has head_weight=0.0, not 1.0"),
+        ({"margin": 5.0}, "setting margin has a meaning only with objective=margin"),
+        ({"corruption": "bernoulli"}, "setting corruption has a meaning only with objective=margin"),
+        ({"orthogonality": 1.0}, "setting orthogonality has a meaning only with the score hyperplane"),
+        ({"hidden": 7}, "setting hidden has a meaning only with the scores single_layer and neural_tensor"),
+        ({"system": "jrme", "validate_by": "accuracy"}, "validate_by=accuracy needs verdicts, which jrme cannot give"),
+    ],
+)
+def test_settings_that_would_be_ignored_or_contradict_are_refused(values, said):
+    with pytest.raises(UsageError, match=re.escape(said)):
+        recipe(values)
+
+
+def test_one_relation_is_enough_for_a_system_that_does_not_tell_relations_apart():
+    one = beliefs([(f"a{i}", "r", f"a{(i * 3 + 1) % 7}") for i in range(7)])
+    assert len(doxa.fit(one, system="transe", **TINY).tails("a1", "r")) > 0
+    with pytest.raises(DoxaError, match="at least 2 are needed"):
+        doxa.fit(one, **TINY)
+
+
+def test_validation_of_strangers_that_cannot_teach_is_no_fault():
+    """Only an unknown relation among the strangers; and nothing of which a falsehood could be made."""
+    train = Beliefs.from_table(board(4, words=False))
+    rows = [("0,0", "right", "1,0", 1), ("0,0", "up", "3,3", -1), ("0,0", "zzz", "1,0", 1), ("0,0", "zzz", "1,1", -1)]
+    valid = beliefs(rows, ("head", "relation", "tail", "label"))
+    assert doxa.fit(train, valid, on_error="skip", **TINY).strangers is None
+    full = beliefs([(a, r, b) for a in "wxyz" for b in "wxyz" for r in ("r", "s")])
+    with pytest.raises(DoxaError, match="no falsehood could be made"):
+        doxa.fit(full, holdout=0.2, validate_by="accuracy", **TINY)
 
 
 def test_what_each_system_can_answer():
@@ -136,7 +174,7 @@ SIZES = {
 def test_parameters_are_those_of_the_model_that_is_built(score, words):
     some = Beliefs.from_table(board(3, words))
     names = some.names
-    s = recipe({"score": score, "dimension": 6, "hidden": 5})
+    s = recipe({"score": score, "dimension": 6} | ({"hidden": 5} if score in ("single_layer", "neural_tensor") else {}))
     entities, relations = len(names.entities), len(names.relations)
     counted = parameters(s, entities, relations, len(names.words))
     assert counted == sum(p.numel() for p in build(some, s).parameters() if p.requires_grad)

@@ -13,6 +13,7 @@ from doxa.beliefs import Beliefs, Ids
 from doxa.facts import Facts, Pairs
 from doxa.mentions import Ragged
 from doxa.pbe import PBE
+from doxa.settings import Settings
 
 
 class Places(NamedTuple):
@@ -36,6 +37,17 @@ class Candidates:
     true_relations: Places | None = None
     true_tails: Places | None = None
 
+    def for_terms(self, settings: Settings, with_words: bool) -> Candidates:
+        """Those that terms with a weight compare with; none for the others."""
+        none = self.heads[:0]
+        about_relations = settings.relation_weight or (with_words and settings.mention_weight)
+        return replace(
+            self,
+            heads=self.heads if settings.head_weight else none,
+            relations=self.relations if about_relations else none,
+            tails=self.tails if settings.tail_weight else none,
+        )
+
     def without_known(self, beliefs: Beliefs, rows: Ids, known: Facts) -> Candidates:
         """The same candidates, of which none that completes a known fact counts as false."""
         head, relation, tail = (column[rows] for column in (beliefs.head, beliefs.relation, beliefs.tail))
@@ -55,6 +67,8 @@ def _places(known: Pairs, candidates: Tensor) -> Places:
 
 def own_places(truth: Tensor, candidates: Tensor) -> Places:
     """Where each belief's truth stands among the candidates, which are sorted and distinct, if it is there."""
+    if not len(candidates):
+        return Places(candidates, candidates)
     column = torch.searchsorted(candidates, truth).clamp_max(len(candidates) - 1)
     rows = torch.nonzero(candidates[column] == truth).squeeze(1)
     return Places(rows, column[rows])

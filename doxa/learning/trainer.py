@@ -29,7 +29,6 @@ from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.constraints import constrain
 from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
-from doxa.learning.start import diffuse
 from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
@@ -112,8 +111,7 @@ class Trainer:
         if ranking:
             everyone = torch.arange(pbe.entities)
             self._every = replace(self._every, heads=everyone, tails=everyone)
-        if settings.diffusion:
-            diffuse(pbe.score, self._facts, settings.diffusion)
+        self._every = self._every.for_terms(settings, with_words=pbe.mention is not None)
         constrain(pbe.score, torch.arange(pbe.entities), settings.entity_norm)
 
     @cached_property

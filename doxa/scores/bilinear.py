@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.scores.maps import blocks, identity, mapped, outer, turned
+from doxa.scores.maps import identity, mapped, outer, tiled, turned
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -43,7 +43,11 @@ class Bilinear(Score):
     def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
         maps = rows(self.map, candidates)
-        return torch.cat([outer(h[some], t[some]) @ maps.T for some in blocks(len(h), maps.shape[1])])
+
+        def of(some: slice, these: slice) -> Tensor:
+            return outer(h[some], t[some]) @ maps[these].T
+
+        return tiled(len(h), len(maps), self.dimension, of)
 
     def _spoken(self, head: Tensor, relation: Tensor) -> Tensor:
         return mapped(self.entity(head), relation, self.map, turned(self.dimension))

@@ -16,8 +16,7 @@ FEW = 8
 """Questions per distinct relation from which on mapping them together pays."""
 
 BLOCK_NUMBERS = 2**21
-"""Numbers held at once by a hidden layer when nothing is being learnt (8 MiB)."""
-
+"""Numbers held at once between the vectors and the scores when nothing is being learnt (8 MiB)."""
 
 Form = Callable[[Tensor], Tensor]
 """Rows of a table, (n, numbers), as matrices, (n, m, d)."""
@@ -25,12 +24,12 @@ Form = Callable[[Tensor], Tensor]
 
 def plain(width: int) -> Form:
     """A row is its matrix, row by row: (n, m · d) → (n, m, d)."""
-    return lambda flat: flat.view(len(flat), -1, width)
+    return lambda flat: flat.view(len(flat), flat.shape[1] // width, width)
 
 
 def turned(width: int) -> Form:
     """A row is k square matrices, each to be taken the other way round: (n, k · d · d) → (n, k · d, d)."""
-    return lambda flat: flat.view(len(flat), -1, width, width).transpose(2, 3).reshape(len(flat), -1, width)
+    return lambda flat: plain(width)(flat.view(-1, width, width).transpose(1, 2).reshape(flat.shape))
 
 
 def mapped(vectors: Tensor, relation: Tensor, maps: nn.Embedding, form: Form | None = None) -> Tensor:
@@ -38,7 +37,24 @@ def mapped(vectors: Tensor, relation: Tensor, maps: nn.Embedding, form: Form | N
     form = form or plain(vectors.shape[1])
     if len(torch.unique(relation)) * FEW > len(relation):
         return torch.bmm(form(maps(relation)), vectors[:, :, None]).squeeze(2)
-    return by_relation(relation, lambda own, r: vectors[own] @ form(maps(r))[0].T)
+    return by_relation(relation, maps, form, lambda matrix, own: own @ matrix.T, vectors)
+
+
+def by_relation(
+    relation: Tensor, maps: nn.Embedding, form: Form, answer: Callable[..., Tensor], *columns: Tensor
+) -> Tensor:
+    """`answer(matrix, *columns)` of the questions of each distinct relation, put back into the questions' order.
+
+    The matrices are looked up once for all, and the columns, (B, …), sorted once and split: a look-up for each relation
+    would give each a gradient as large as the whole table.
+    """
+    order = relation.argsort(stable=True)
+    distinct, counts = torch.unique_consecutive(relation[order], return_counts=True)
+    if not len(relation):  # any relation will do: the shape is right, and there is nothing in it
+        distinct, counts = relation.new_zeros(1), relation.new_zeros(1)
+    shares = (torch.split(column[order], counts.tolist()) for column in columns)
+    parts = [answer(*share) for share in zip(form(maps(distinct)).unbind(0), *shares, strict=True)]
+    return torch.cat(parts)[order.argsort()]
 
 
 def identity(maps: nn.Embedding, width: int) -> None:
@@ -47,20 +63,20 @@ def identity(maps: nn.Embedding, width: int) -> None:
         maps.weight.view(-1, width, width).copy_(torch.eye(width))
 
 
-def by_relation(relation: Tensor, answer: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """`answer(rows, r)` of the questions of each distinct relation r, (1,), put back into the questions' order."""
-    if not len(relation):
-        return answer(relation, relation.new_zeros(1))  # any relation: the shape is right, and there is nothing in it
-    order = relation.argsort(stable=True)
-    distinct, counts = torch.unique_consecutive(relation[order], return_counts=True)
-    shares = zip(torch.split(order, counts.tolist()), torch.split(distinct, 1), strict=True)
-    parts = [answer(own, r) for own, r in shares]
-    return torch.cat(parts)[order.argsort()]
+def tiled(questions: int, candidates: int, depth: int, answer: Callable[[slice, slice], Tensor]) -> Tensor:
+    """`answer(rows, columns)` over a whole table, (questions, candidates), in tiles of bounded memory.
+
+    Each score of a tile takes `depth` numbers on the way. While gradients are kept they are all needed: one tile.
+    """
+    width = candidates if torch.is_grad_enabled() else min(candidates, max(1, BLOCK_NUMBERS // depth))
+    height = questions if torch.is_grad_enabled() else max(1, BLOCK_NUMBERS // max(1, depth * width))
+    strips = [torch.cat([answer(some, these) for these in _slices(candidates, width)], dim=1)
+              for some in _slices(questions, height)]  # fmt: skip
+    return torch.cat(strips)
 
 
-def blocks(count: int, numbers_each: int) -> Iterator[slice]:
-    """`count` things of `numbers_each` numbers in slices of bounded memory; in one while gradients are kept anyway."""
-    size = count if torch.is_grad_enabled() else max(1, BLOCK_NUMBERS // max(1, numbers_each))
+def _slices(count: int, size: int) -> Iterator[slice]:
+    """All of `count` in slices of at most `size`; one empty slice of nothing."""
     return (slice(start, min(start + size, count)) for start in range(0, max(count, 1), max(size, 1)))
 
 

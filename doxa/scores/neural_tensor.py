@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.scores.maps import blocks, mapped, outer, turned
+from doxa.scores.maps import mapped, outer, tiled, turned
 from doxa.scores.score import rows, table
 from doxa.scores.single_layer import SingleLayer, read
 from doxa.settings import Settings
@@ -29,39 +29,31 @@ class NeuralTensor(SingleLayer):
         width = settings.dimension
         self.slices = table(relations, self.hidden * width * width, generator, spread=width**-0.5)
 
-    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        h, t = self.entity(head), self.entity(tail)
-        met: Tensor = mapped(t, relation, self.slices).view(len(t), self.hidden, self.dimension) @ h[:, :, None]
-        layer = met.squeeze(2) + self._known(h, relation, self.head_map) + mapped(t, relation, self.tail_map)
-        output: Tensor = self.output(relation)
-        return (layer.tanh() * output).sum(-1)
-
     def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
         h = self.entity(head)
         towards = mapped(h, relation, self.slices, turned(self.dimension)) + self.tail_map(relation)
-        return self._met(towards, self._known(h, relation, self.head_map), relation, candidates)
+        return self._met(towards, self._given(h, relation, self.head_map), relation, candidates)
 
     def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         t = self.entity(tail)
         towards = mapped(t, relation, self.slices) + self.head_map(relation)
-        return self._met(towards, self._known(t, relation, self.tail_map), relation, candidates)
+        return self._met(towards, self._given(t, relation, self.tail_map), relation, candidates)
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        h, t = self.entity(head), self.entity(tail)
-        heads, tails = (rows(maps, candidates).view(-1, self.dimension) for maps in (self.head_map, self.tail_map))
-        slices = rows(self.slices, candidates).view(-1, self.dimension**2)
-        bias, output = rows(self.bias, candidates), rows(self.output, candidates)
-        parts = []
-        for some in blocks(len(h), len(heads) + self.dimension**2):
-            layer = h[some] @ heads.T + t[some] @ tails.T + outer(h[some], t[some]) @ slices.T
-            parts.append(((layer.view(-1, *bias.shape) + bias).tanh() * output).sum(-1))
-        return torch.cat(parts)
+    def _layer(self, h: Tensor, relation: Tensor, t: Tensor) -> Tensor:
+        met: Tensor = mapped(t, relation, self.slices).view(len(t), self.hidden, self.dimension) @ h[:, :, None]
+        return super()._layer(h, relation, t) + met.squeeze(2)
 
-    def _met(self, towards: Tensor, known: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
+    def _layers(self, h: Tensor, t: Tensor, of: dict[str, Tensor]) -> Tensor:
+        met = outer(h, t) @ of["slices"].view(-1, self.dimension**2).T
+        return super()._layers(h, t, of) + met.view(len(h), *of["bias"].shape)
+
+    def _met(self, towards: Tensor, given: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
         """The layer of every question with every candidate, read out, (B, C); `towards` is (B, k · d)."""
         others, output = rows(self.entity, candidates), self.output(relation)
-        parts = []
-        for some in blocks(len(known), known.shape[1] * len(others)):
-            layer = (towards[some].view(-1, self.dimension) @ others.T).view(*known[some].shape, len(others))
-            parts.append(read(layer + known[some][:, :, None], output[some]))
-        return torch.cat(parts)
+
+        def of(some: slice, these: slice) -> Tensor:
+            own, received = others[these], given[some]
+            layer = (towards[some].view(-1, self.dimension) @ own.T).view(*received.shape, len(own))
+            return read(layer + received[:, :, None], output[some])
+
+        return tiled(len(given), len(others), self.hidden, of)

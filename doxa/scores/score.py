@@ -63,7 +63,7 @@ class Score(nn.Module):
 
     def slant(self, relation: Tensor) -> Tensor:
         """How far a relation breaks the soft constraint of its score, (B,); 0 where there is none."""
-        return torch.zeros(len(relation), dtype=self.entity.weight.dtype)
+        return self.entity.weight.new_zeros(len(relation))
 
     def _rows(self, head: Tensor, relation: Tensor, tail: Tensor) -> list[Tensor]:
         """Every row of every table that the triples use."""

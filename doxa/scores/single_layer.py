@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.maps import blocks, by_relation, mapped, plain
+from doxa.scores.maps import by_relation, mapped, plain, tiled
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -34,42 +34,50 @@ class SingleLayer(Score):
         self.output = table(relations, hidden, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        layer = self._known(self.entity(head), relation, self.head_map)
-        layer = layer + mapped(self.entity(tail), relation, self.tail_map)
-        output: Tensor = self.output(relation)
-        return (layer.tanh() * output).sum(-1)
+        layer, output = self._layer(self.entity(head), relation, self.entity(tail)), self.output(relation)
+        return read(layer[:, :, None], output).squeeze(1)
 
     def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        known = self._known(self.entity(head), relation, self.head_map)
-        return self._every(known, relation, self.tail_map, rows(self.entity, candidates))
+        given = self._given(self.entity(head), relation, self.head_map)
+        return self._every(given, relation, self.tail_map, rows(self.entity, candidates))
 
     def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        known = self._known(self.entity(tail), relation, self.tail_map)
-        return self._every(known, relation, self.head_map, rows(self.entity, candidates))
+        given = self._given(self.entity(tail), relation, self.tail_map)
+        return self._every(given, relation, self.head_map, rows(self.entity, candidates))
 
     def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
-        heads, tails = (rows(maps, candidates).view(-1, self.dimension) for maps in (self.head_map, self.tail_map))
-        bias, output = rows(self.bias, candidates), rows(self.output, candidates)
-        parts = []
-        for some in blocks(len(h), len(heads)):
-            layer = (h[some] @ heads.T + t[some] @ tails.T).view(-1, *bias.shape) + bias
-            parts.append((layer.tanh() * output).sum(-1))
-        return torch.cat(parts)
+        tables = {name: rows(self.get_submodule(name), candidates) for name in self.relation_tables}  # type: ignore[arg-type]
 
-    def _known(self, vectors: Tensor, relation: Tensor, maps: nn.Embedding) -> Tensor:
+        def of(some: slice, these: slice) -> Tensor:
+            chosen = {name: table[these] for name, table in tables.items()}
+            layer = self._layers(h[some], t[some], chosen)
+            return (layer.tanh() * chosen["output"]).sum(-1)
+
+        return tiled(len(h), len(tables["output"]), self.hidden, of)
+
+    def _layer(self, h: Tensor, relation: Tensor, t: Tensor) -> Tensor:
+        """What the layer receives, each triple with its own relation, (B, hidden)."""
+        return self._given(h, relation, self.head_map) + mapped(t, relation, self.tail_map)
+
+    def _layers(self, h: Tensor, t: Tensor, of: dict[str, Tensor]) -> Tensor:
+        """What the layer receives, each pair with every one of C relations, (B, C, hidden)."""
+        heads, tails = (of[name].view(-1, self.dimension) for name in ("head_map", "tail_map"))
+        return (h @ heads.T + t @ tails.T).view(len(h), *of["bias"].shape) + of["bias"]
+
+    def _given(self, vectors: Tensor, relation: Tensor, maps: nn.Embedding) -> Tensor:
         """What the layer receives from the entity that is given, (B, hidden)."""
-        given: Tensor = mapped(vectors, relation, maps) + self.bias(relation)
-        return given
+        received: Tensor = mapped(vectors, relation, maps) + self.bias(relation)
+        return received
 
-    def _every(self, known: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
-        def of_relation(own: Tensor, r: Tensor) -> Tensor:
-            seen = plain(self.dimension)(maps(r))[0] @ others.T
-            parts = [read(known[own[some]][:, :, None] + seen, self.output(relation[own[some]]))
-                     for some in blocks(len(own), seen.numel())]  # fmt: skip
-            return torch.cat(parts)
+    def _every(self, given: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
+        def of_relation(matrix: Tensor, own: Tensor, output: Tensor) -> Tensor:
+            def of(some: slice, these: slice) -> Tensor:
+                return read(own[some][:, :, None] + matrix @ others[these].T, output[some])
 
-        return by_relation(relation, of_relation)
+            return tiled(len(own), len(others), self.hidden, of)
+
+        return by_relation(relation, maps, plain(self.dimension), of_relation, given, self.output(relation))
 
 
 def read(layer: Tensor, output: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.scores.distance import distance
-from doxa.scores.maps import blocks, by_relation, identity, mapped, plain
+from doxa.scores.maps import by_relation, identity, mapped, plain, tiled
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
 
@@ -48,12 +48,16 @@ class Structured(Score):
 
     def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
-        heads, tails = (rows(maps, candidates).view(-1, self.dimension) for maps in (self.head_map, self.tail_map))
-        gaps = [(h[some] @ heads.T - t[some] @ tails.T).abs() for some in blocks(len(h), len(heads))]
-        return -torch.cat([gap.view(len(gap), len(heads) // self.dimension, self.dimension).sum(-1) for gap in gaps])
+        heads, tails = (plain(self.dimension)(rows(maps, candidates)) for maps in (self.head_map, self.tail_map))
+
+        def near(some: slice, these: slice) -> Tensor:
+            gaps: Tensor = h[some] @ heads[these].flatten(0, 1).T - t[some] @ tails[these].flatten(0, 1).T
+            return -gaps.abs().view(len(gaps), len(heads[these]), self.dimension).sum(-1)
+
+        return tiled(len(h), len(heads), self.dimension, near)
 
     def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
-        def of_relation(own: Tensor, r: Tensor) -> Tensor:
-            return -distance(points[own], others @ plain(self.dimension)(maps(r))[0].T, norm=1)
+        def of_relation(matrix: Tensor, own: Tensor) -> Tensor:
+            return -distance(own, others @ matrix.T, norm=1)
 
-        return by_relation(relation, of_relation)
+        return by_relation(relation, maps, plain(self.dimension), of_relation, points)

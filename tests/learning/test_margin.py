@@ -230,7 +230,7 @@ def test_ranking_corrupts_with_any_entity_and_both_sides_alike():
 @pytest.mark.parametrize("corruption", ["uniform", "bernoulli"])
 def test_touched_rows_give_the_same_losses_and_gradients(corruption):
     """With shares and places of known facts, the step's short tables still give the objective itself."""
-    s = recipe({"system": "transh", "dimension": 3, "corruption": corruption} | ALL_FOUR | {"mentions": True})
+    s = recipe({"score": "hyperplane", "objective": "margin", "dimension": 3, "corruption": corruption} | ALL_FOUR)
     some, _ = world(4)
     rows = np.flatnonzero(some.relation >= 2)[-6:]  # the first relations have no row in the short tables
     facts = Facts(some.triples, ENTITIES, RELATIONS)
@@ -343,11 +343,11 @@ def test_margin_ranking_has_no_use_for_an_estimator(estimator):
         recipe({"system": "transe", "estimator": estimator})
 
 
-def test_confidence_weighs_the_ranking_too():
+def test_confidence_weighs_the_ranking_when_asked():
     table = board(3).with_columns(confidence=0.25)
     some, settings = Beliefs.from_table(table), recipe({"system": "jrme", "dimension": 4})
     pbe, batch = build(some, settings), Batch.of(some)
-    weighed = objective(pbe, batch, every_candidate(pbe), settings)
-    ignored = objective(pbe, batch, every_candidate(pbe), settings.changed(confidence="ignore"))
+    weighed = objective(pbe, batch, every_candidate(pbe), settings.changed(confidence="weight"))
+    ignored = objective(pbe, batch, every_candidate(pbe), settings)
     assert torch.allclose(weighed, 0.25 * ignored)
     assert ignored.sum() > 0

@@ -161,20 +161,32 @@ def test_a_turned_row_is_each_of_its_matrices_turned():
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=40))
 def test_answers_by_relation_come_back_in_the_order_of_the_questions(relation):
     relation = torch.tensor(relation)
-    found = maps.by_relation(relation, lambda own, r: torch.stack([own, r.expand(len(own))], dim=1))
+    numbers = nn.Embedding.from_pretrained(torch.arange(5.0)[:, None])
+
+    def answer(matrix, own):
+        return torch.stack([own, matrix[0].expand(len(own))], dim=1)
+
+    found = maps.by_relation(relation, numbers, maps.plain(1), answer, torch.arange(len(relation)).float())
     assert found[:, 0].tolist() == list(range(len(relation)))
-    assert torch.equal(found[:, 1], relation)
+    assert found[:, 1].tolist() == relation.tolist()
 
 
-@given(st.integers(1, 50), st.integers(1, 30))
-def test_blocks_take_everything_once_within_bounds(count, numbers_each):
+@given(st.integers(0, 30), st.integers(0, 30), st.integers(1, 30))
+def test_tiles_take_everything_once_within_bounds(questions, candidates, depth):
+    whole, sizes = torch.arange(questions * candidates).view(questions, candidates), []
+
+    def answer(some, these):
+        sizes.append(whole[some, these].numel() * depth)
+        return whole[some, these]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(maps, "BLOCK_NUMBERS", 20)
         with torch.no_grad():
-            slices = list(maps.blocks(count, numbers_each))
-        assert [i for some in slices for i in range(count)[some]] == list(range(count))
-        assert all((some.stop - some.start) * numbers_each <= max(20, numbers_each) for some in slices)
-        assert list(maps.blocks(count, numbers_each)) == [slice(0, count)]  # while gradients are kept
+            assert torch.equal(maps.tiled(questions, candidates, depth, answer), whole)
+        assert max(sizes) <= max(20, depth)
+        sizes.clear()
+        assert torch.equal(maps.tiled(questions, candidates, depth, answer), whole)
+        assert len(sizes) == 1  # while gradients are kept
 
 
 @FEW_AND_MANY
