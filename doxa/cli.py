@@ -255,16 +255,17 @@ def systems(
         return
     marks = {"entity": "E", "relation": "R", "classification": "V"}
     of_systems: list[tuple[Any, ...]] = [
-        (row["system"], row["score"], row["trained_by"], "".join(marks[answer] for answer in row["answers"]),
-         row["parameters"])
+        (row["system"], row["formula"], "".join(marks[answer] for answer in row["answers"]),
+         row["dimension"], row["parameters"])
         for row in found["systems"]
     ]  # fmt: skip
-    display.show_table("Systems", ("--system", "score", "learnt by", "answers", "parameters"), of_systems)
+    headings = ("--system", "D(h, r, t)", "answers", "d", "parameters")
+    display.show_table("Systems", headings, of_systems)
     display.say("\nanswers: E missing entities, R missing relations, V verdicts (is it true?)")
     of_scores: list[tuple[Any, ...]] = [
-        (row["score"], row["formula"], row["parameters"] or "even dimension!") for row in found["scores"]
+        (row["score"], row["formula"], row["dimension"], row["parameters"] or "even d!") for row in found["scores"]
     ]
-    display.show_table("Scores (PBE stands on any of them)", ("--score", "D(h, r, t)", "parameters"), of_scores)
+    display.show_table("Scores (PBE stands on any of them)", ("--score", "D(h, r, t)", "d", "parameters"), of_scores)
     display.say(f"\nParameters for {entities:,} entities and {relations:,} relations. More: docs/systems.md")
 
 

@@ -93,7 +93,7 @@ def best_temperature(logits: Tensor, truth: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Calibrator:
-    """Credence = σ(slope · margin + offset), margin = log credence − a third of the relation's log threshold."""
+    """Credence = σ(slope · margin + offset), margin = evidence − the relation's threshold."""
 
     slope: float
     offset: float

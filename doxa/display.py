@@ -119,12 +119,14 @@ def show_evaluation(found: Evaluation) -> None:
         show_ranking("Relation prediction", {"raw": found.relation.raw, "filtered": found.relation.filtered})
     out.print()
     if found.classification:
-        out.print(f"[bold]Triplet classification[/]   accuracy {found.classification.accuracy:.1%}")
+        c = found.classification
+        seen = "" if c.accuracy == c.accuracy_of_seen else f", {c.accuracy_of_seen:.1%} where all names are known"
+        out.print(f"[bold]Triplet classification[/]   accuracy {c.accuracy:.1%}{seen}")
     if found.confidence:
         out.print(f"[bold]Confidence[/]   MSE {found.confidence.mse:.4f}   MAE {found.confidence.mae:.4f}")
     if found.calibration:
-        c = found.calibration
-        out.print(f"[bold]Calibration[/]   ECE {c.ece:.4f}   Brier {c.brier:.4f}   log loss {c.nll:.4f}")
+        r = found.calibration
+        out.print(f"[bold]Calibration[/]   ECE {r.ece:.4f}   Brier {r.brier:.4f}   log loss {r.nll:.4f}")
     for task, reason in found.skipped.items():
         out.print(f"[dim]{task}: not run, {reason}[/]")
     p = found.protocol

@@ -21,8 +21,10 @@ def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float
 class Settings:
     """How a model is built and learnt. Frozen: use `replace` to vary it."""
 
-    system: str = _setting("pbe", "recipe: score, objective, corruption and constraints together (`doxa systems`)")
-    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple (`doxa systems`)")
+    system: str = _setting(
+        "pbe", "recipe: score, objective, corruption and constraints together; `doxa systems` lists them"
+    )
+    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple; `doxa systems` lists them")
     dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
     hidden: int = _setting(
         0, "units of the single_layer score, slices of neural_tensor; 0 = the score's own: 50 and 4", low=0
@@ -37,7 +39,7 @@ class Settings:
     learn_alpha: bool = _setting(True, "learn α where it matters, with the negative estimator (else it stays as given)")
     scale: float = _setting(
         0.0,
-        "factor on the score inside probabilities (1 in the paper); 0 = the score's own: 4 for distances, 1 else",
+        "factor on the score inside probabilities (1 in the paper); 0 = the score's own, 4 or 1",
         low=0,
     )
     mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
@@ -48,7 +50,9 @@ class Settings:
         ("likelihood", "confidence", "margin"),
     )
     confidence: str = _setting(
-        "weight", "in the likelihood, confidence is a belief's weight or is ignored", ("weight", "ignore")
+        "weight",
+        "in the likelihood and in ranking, confidence is a belief's weight or is ignored",
+        ("weight", "ignore"),
     )
     estimator: str = _setting(
         "auto",
@@ -92,7 +96,7 @@ class Settings:
     holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
     validate_by: str = _setting(
         "ranking",
-        "quality to stop on: filtered MRR of what the system answers, or accuracy of verdicts on labelled validation",
+        "quality to stop on: filtered MRR of what the system answers, or accuracy of verdicts",
         ("ranking", "accuracy"),
     )
     validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)

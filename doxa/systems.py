@@ -27,7 +27,7 @@ QUESTIONS = ("entity", "relation", "classification")
 class System:
     """A recipe: the settings that make it, what it can answer, and who proposed it."""
 
-    trained_by: str
+    learnt_by: str
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     answers: tuple[str, ...] = QUESTIONS
@@ -197,17 +197,18 @@ def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, lis
         settings = recipe({"system": name, **wished})
         about = {
             "formula": SCORES[system.score].formula,
-            "trained_by": system.trained_by,
+            "learnt_by": system.learnt_by,
             "reference": system.reference,
         }
         systems.append(
             {"system": name, "score": system.score, **about, "answers": list(answers(settings))}
             | {"dimension": settings.dimension, "parameters": size(settings)}
         )
-    scores = [
-        {"score": name, "formula": score.formula, "parameters": size(recipe({"score": name, **wished}))}
-        for name, score in SCORES.items()
-    ]
+    scores: list[dict[str, Any]] = []
+    for name, score in SCORES.items():
+        settings = recipe({"score": name, **wished})
+        own = {"dimension": settings.dimension, "parameters": size(settings)}
+        scores.append({"score": name, "formula": score.formula, **own})
     return {"systems": systems, "scores": scores}
 
 

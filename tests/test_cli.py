@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -372,3 +373,14 @@ def test_debug_shows_the_traceback(doxa, model):
     for arguments in (("--debug", "ask", model, "nobody", "up", "?"), ("ask", model, "nobody", "up", "?", "--debug")):
         with pytest.raises(DoxaError):
             doxa(*arguments)
+
+
+def test_systems_lists_formula_size_and_answers(doxa):
+    code, out, _ = doxa("systems", "--entities", "100", "--relations", "10", "--dimension", "5")
+    assert code == 0
+    assert re.search(r"transe +α − ‖h \+ r − t‖ +ERV +5 +550", out)
+    assert re.search(r"unstructured +−‖h − t‖² +EV +5 +500", out)
+    assert re.search(r"complex +Re ⟨h, r, t̄⟩ +5 +even d!", out)
+    found = json.loads(doxa("systems", "--json")[1])
+    assert {row["system"]: row["parameters"] for row in found["systems"]}["pbe"] == (14_951 + 1_345) * 200
+    assert [row["answers"] for row in found["systems"] if row["system"] == "jrme"] == [["relation"]]

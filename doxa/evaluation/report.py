@@ -70,13 +70,14 @@ class RelationReport:
 
 @dataclass(frozen=True)
 class ClassificationReport:
-    """Share of labelled beliefs judged rightly, overall and per relation."""
+    """Share of labelled beliefs judged rightly: of all, of those whose names the model knows, and per relation."""
 
     accuracy: float
+    accuracy_of_seen: float
     by_relation: dict[str, float]
 
     def as_dict(self) -> dict[str, Any]:
-        return {"accuracy": self.accuracy, "by_relation": self.by_relation}
+        return {"accuracy": self.accuracy, "accuracy_of_seen": self.accuracy_of_seen, "by_relation": self.by_relation}
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,7 @@ def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> Class
         beliefs.names.relations[relation]: float(right[beliefs.relation == relation].mean())
         for relation in np.unique(beliefs.relation[beliefs.relation >= 0])
     }
-    return ClassificationReport(float(right.mean()), by_relation)
+    return ClassificationReport(float(right.mean()), float(right[beliefs.seen].mean()), by_relation)
 
 
 def _classification(learnt: Learnt, beliefs: Beliefs) -> ClassificationReport:

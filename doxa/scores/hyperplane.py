@@ -22,7 +22,7 @@ SLANT = 1e-3
 class Hyperplane(Score):
     """D(h, r, t) = −‖h⊥ + d − t⊥‖² with x⊥ = x − (w·x) w."""
 
-    formula = "−‖h⊥ + d_r − t⊥‖²,  x⊥ = x − (w_r·x) w_r"
+    formula = "−‖h⊥ + d_r − t⊥‖²"
     relation_tables = ("relation", "normal")
     default_scale = 1.0
 
