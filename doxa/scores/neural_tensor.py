@@ -9,9 +9,9 @@ for all candidates. Asking for a head is the same with the slices turned.
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from doxa.scores.maps import mapped, outer, tiled, turned
+from doxa.scores.maps import identity, mapped, outer, tiled, turned
 from doxa.scores.score import rows, table
 from doxa.scores.single_layer import SingleLayer, read
 from doxa.settings import Settings
@@ -28,6 +28,12 @@ class NeuralTensor(SingleLayer):
         super().__init__(entities, relations, settings, generator)
         width = settings.dimension
         self.slices = table(relations, self.hidden * width * width, generator, spread=width**-0.5)
+
+    def make_neutral(self) -> None:
+        identity(self.slices, self.dimension)
+        for maps in (self.head_map, self.tail_map):
+            nn.init.zeros_(maps.weight)
+        nn.init.constant_(self.output.weight, 1 / self.hidden)  # units still differ by their biases
 
     def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
         h = self.entity(head)

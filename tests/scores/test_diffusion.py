@@ -41,7 +41,7 @@ def test_entities_linked_by_the_graph_grow_alike_and_others_do_not():
 
 
 @pytest.mark.parametrize(
-    "name", ["translation", "hyperplane", "distmult", "complex", "rotate", "bilinear", "structured"]
+    "name", ["translation", "hyperplane", "distmult", "complex", "rotate", "bilinear", "structured", "neural_tensor"]
 )
 def test_with_neutral_relations_an_entity_is_its_own_best_match(name):
     score = make(name)
