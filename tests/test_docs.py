@@ -2,12 +2,15 @@
 
 import ast
 import importlib
+import importlib.util
+import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from doxa import settings
+from doxa import settings, systems
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
@@ -100,3 +103,21 @@ def test_the_changelog_tells_of_this_version():
 
     text = (ROOT / "CHANGELOG.md").read_text()
     assert doxa.__version__ in text or "Unreleased" in text
+
+
+def test_the_tables_of_the_systems_page_are_made_from_the_results():
+    made = importlib.util.spec_from_file_location("tables", ROOT / "experiments" / "tables.py")
+    tables = importlib.util.module_from_spec(made)
+    made.loader.exec_module(tables)
+    assert (ROOT / "docs/systems.md").read_text() == tables.page()
+    assert "| **transe**, here |" in tables.tables()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "experiments").rglob("*.toml")), ids=lambda path: path.stem)
+def test_every_experiment_is_one_that_can_be_run_and_its_result_is_of_it(path):
+    experiment = tomllib.loads(path.read_text())
+    assert set(experiment) == {"data", "tasks", "settings"}
+    systems.recipe(experiment["settings"])
+    result = path.with_suffix(".json")
+    if result.exists():
+        assert json.loads(result.read_text())["experiment"] == experiment
