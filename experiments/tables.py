@@ -28,6 +28,9 @@ FB15K_PUBLISHED = {
 """Tables 4 to 6 of the paper: mean rank and Hits@10, raw and filtered; average rank, Hits@10, Hits@1; accuracy."""
 
 
+FB15K_MORE = ("pbe-translation-scale-13", "pbe-translation-scale-18", "pbe-complex")
+
+
 def tables() -> str:
     """All of them, as Markdown."""
     return "\n\n".join([wn11(), fb15k(), fb15k_237()])
@@ -51,7 +54,7 @@ def fb15k() -> str:
     """Entity inference, relation prediction and classification, the paper's figures above ours."""
     heads = ("MR raw", "filtered", "H@10 raw", "filtered", "relation MR", "H@10", "H@1", "accuracy", "MRR", "training")
     lines = ["| FB15k | " + " | ".join(heads) + " |", "|" + "---|" * (len(heads) + 1)]
-    for name, found in _results("fb15k", (*FB15K_PUBLISHED, "pbe-complex")):
+    for name, found in _results("fb15k", (*FB15K_PUBLISHED, *FB15K_MORE)):
         if name in FB15K_PUBLISHED:
             paper = " | ".join("–" if figure is None else f"{figure:,}" for figure in FB15K_PUBLISHED[name])
             lines.append(f"| {name}, paper | {paper} | – | – |")
