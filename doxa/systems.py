@@ -54,6 +54,9 @@ def _ranking(score: str, **more: Any) -> dict[str, Any]:
 STEPS: dict[str, Any] = {"dimension": 100, "batch": 1024, "candidates": 256}
 """Sizes that suit the translations: ranking needs fewer comparisons than a softmax, and more steps."""
 
+MATRICES: dict[str, Any] = {"dimension": 50, "candidates": 64}
+"""Sizes that suit a matrix or more per relation."""
+
 DEFINING = ("objective", "head_weight", "relation_weight", "tail_weight", "mention_weight")
 """Settings that make a system what it is: its objective, and the terms it does not have."""
 
@@ -62,12 +65,12 @@ SYSTEMS: dict[str, System] = {
     "unstructured": System(
         "ranking", "Bordes et al., 2012", _ranking("unstructured"), answers=("entity", "classification")
     ),
-    "se": System("ranking", "Bordes et al., 2011", _ranking("structured", dimension=50, entity_norm="unit")),
-    "slm": System("ranking", "Socher et al., 2013", _ranking("single_layer", dimension=50, l2=1e-4)),
+    "se": System("ranking", "Bordes et al., 2011", _ranking("structured", **MATRICES, entity_norm="unit")),
+    "slm": System("ranking", "Socher et al., 2013", _ranking("single_layer", **MATRICES, l2=1e-4)),
     "bilinear": System(
-        "ranking", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", dimension=50, l2=1e-4)
+        "ranking", "Nickel et al., 2011; Jenatton et al., 2012", _ranking("bilinear", **MATRICES, l2=1e-4)
     ),
-    "ntn": System("ranking", "Socher et al., 2013", _ranking("neural_tensor", dimension=50, l2=1e-4)),
+    "ntn": System("ranking", "Socher et al., 2013", _ranking("neural_tensor", **MATRICES, l2=1e-4)),
     "transe": System(
         "ranking", "Bordes et al., 2013", _ranking("translation", **STEPS, margin=0.3, entity_norm="unit")
     ),
