@@ -55,8 +55,7 @@ def run(experiment: dict[str, Any], data: Path) -> dict[str, Any]:
     model = doxa.fit(train, valid, settings=settings, on_error="skip")
     seconds = round(time.monotonic() - began, 1)
     evaluation = doxa.evaluate(model, test, experiment["tasks"]).as_dict()
-    for task in ("classification",):
-        evaluation.get(task, {}).pop("by_relation", None)
+    evaluation.get("classification", {}).pop("by_relation", None)
     size = parameters(settings, len(model.names.entities), len(model.names.relations), len(model.names.words))
     machine = {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()}
     return {"experiment": experiment, "evaluation": evaluation, "parameters": size, "seconds_with_validation": seconds,

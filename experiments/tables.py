@@ -16,7 +16,7 @@ PAGE = HERE.parent / "docs" / "systems.md"
 MARKS = ("<!-- made by experiments/tables.py -->", "<!-- end -->")
 
 WN11_PUBLISHED = {"se": 53.0, "slm": 69.9, "bilinear": 73.8, "ntn": 70.4, "transe": 75.9, "transh": 78.8}
-"""Accuracy without word vectors, from the papers of TransH and NTN."""
+"""Accuracy on the same test set without word vectors, as published."""
 
 FB15K_PUBLISHED = {
     "transe": (243, 125, 34.9, 47.1, 762.7, 7.3, 1.9, 79.9),
