@@ -43,7 +43,7 @@ class Ragged:
 
     def take(self, rows: NDArray[np.int64]) -> Ragged:
         """These rows, in this order."""
-        lengths = self.lengths[rows]
+        lengths = self.offsets[rows + 1] - self.offsets[rows]
         taken = Ragged.from_lengths(np.zeros(int(lengths.sum()), np.int64), lengths)
         shift = np.repeat(self.offsets[rows] - taken.offsets[:-1], lengths)
         taken.values[:] = self.values[np.arange(len(shift)) + shift]

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from doxa.scores import Score
+from doxa.pbe import PBE
+
+Constraint = Callable[[Tensor], Tensor]
+"""Rows put back to where they may lie."""
+
+
+def constraints(pbe: PBE, rule: str) -> dict[str, Constraint]:
+    """By the name of each table of entities: onto the unit sphere (TransE), into the unit ball (TransH), or free."""
+    if rule == "free":
+        return {}
+    least = 1e-12 if rule == "unit" else 1.0
+
+    def put_back(rows: Tensor) -> Tensor:
+        lengths: Tensor = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
+        return rows / lengths.clamp_min_(least)
+
+    return {f"score.{name}.weight": put_back for name in pbe.score.entity_tables}
 
 
 @torch.no_grad()
-def constrain(score: Score, entities: Tensor, rule: str) -> None:
-    """Put entity vectors back: onto the unit sphere (TransE), into the unit ball (TransH), or leave them free."""
-    if rule == "free":
-        return
-    for name in score.entity_tables:
-        table = score.get_parameter(f"{name}.weight")
-        rows = table.index_select(0, entities)
-        lengths = torch.linalg.vector_norm(rows, dim=1, keepdim=True)
-        least = 1e-12 if rule == "unit" else 1.0
-        table.index_copy_(0, entities, rows / lengths.clamp_min(least))
+def constrain(pbe: PBE, rule: str) -> None:
+    """Put every entity vector back, before the first step."""
+    for name, put_back in constraints(pbe, rule).items():
+        table = pbe.get_parameter(name)
+        table.copy_(put_back(table))

@@ -69,9 +69,10 @@ def own_places(truth: Tensor, candidates: Tensor) -> Places:
     """Where each belief's truth stands among the candidates, which are sorted and distinct, if it is there."""
     if not len(candidates):
         return Places(candidates, candidates)
-    column = torch.searchsorted(candidates, truth).clamp_max(len(candidates) - 1)
-    rows = torch.nonzero(candidates[column] == truth).squeeze(1)
-    return Places(rows, column[rows])
+    among, own = candidates.numpy(), truth.numpy()
+    column = np.searchsorted(among[:-1], own)
+    rows = np.flatnonzero(among[column] == own)
+    return Places(torch.from_numpy(rows), torch.from_numpy(column[rows]))
 
 
 def every_candidate(pbe: PBE) -> Candidates:

@@ -1,23 +1,21 @@
-"""Optimisers that move only the rows a batch touched."""
+"""Optimisers that move only the rows a batch touched, and put them back where they are constrained to lie."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
+from doxa.learning.constraints import Constraint
 
-class RowAdagrad:
-    """Adagrad: each coordinate's step shrinks with the squares of its past gradients.
 
-        s ← s + g²,   x ← x − rate · g / (√s + ε)
+class RowOptimiser:
+    """Moves each parameter against its gradient; `constraints` are by the names of the parameters they hold for."""
 
-    The same numbers as dense Adagrad, for the touched rows alone: an untouched row has g = 0.
-    """
-
-    def __init__(self, module: nn.Module, epsilon: float = 1e-10) -> None:
+    def __init__(self, module: nn.Module, constraints: Mapping[str, Constraint] | None = None) -> None:
         self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
-        self.epsilon = epsilon
+        self.constraints = constraints or {}
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
@@ -27,52 +25,65 @@ class RowAdagrad:
                 continue
             rows, gradient = _touched(parameter.grad)
             if rows is None:
-                total = self.sums[name].addcmul_(gradient, gradient)
-                parameter.addcdiv_(gradient, total.sqrt().add_(self.epsilon), value=-rate)
+                self.move(name, None, parameter, gradient, rate)
             else:
-                total = self.sums[name].index_select(0, rows).addcmul_(gradient, gradient)
-                self.sums[name].index_copy_(0, rows, total)
-                step = gradient.div_(total.sqrt_().add_(self.epsilon))
-                parameter.index_add_(0, rows, step, alpha=-rate)
+                moved = parameter.index_select(0, rows)
+                self.move(name, rows, moved, gradient, rate)
+                put_back = self.constraints.get(name)
+                parameter.index_copy_(0, rows, put_back(moved) if put_back else moved)
             parameter.grad = None
 
-    def state(self) -> dict[str, Tensor]:
-        return self.sums
-
-    def load(self, state: dict[str, Tensor]) -> None:
-        for name, total in self.sums.items():
-            total.copy_(state[name])
-
-
-class RowSGD:
-    """Stochastic gradient descent, the paper's: x ← x − rate · g for the touched rows."""
-
-    def __init__(self, module: nn.Module) -> None:
-        self.parameters = [p for p in module.parameters() if p.requires_grad]
-
-    @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """One step along the gradients gathered so far, which are then forgotten."""
-        for parameter in self.parameters:
-            if parameter.grad is None:
-                continue
-            rows, gradient = _touched(parameter.grad)
-            if rows is None:
-                parameter.add_(gradient, alpha=-rate)
-            else:
-                parameter.index_add_(0, rows, gradient, alpha=-rate)
-            parameter.grad = None
+    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
+        """Move the values, which are the given rows (all when None) of the parameter of that name."""
+        raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
         return {}
 
     def load(self, state: dict[str, Tensor]) -> None:
-        pass
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+
+
+class RowAdagrad(RowOptimiser):
+    """Adagrad: each coordinate's step shrinks with the squares of its past gradients.
+
+        s ← s + g²,   x ← x − rate · g / (√s + ε)
+
+    The same numbers as dense Adagrad, for the touched rows alone: an untouched row has g = 0.
+    """
+
+    def __init__(
+        self, module: nn.Module, constraints: Mapping[str, Constraint] | None = None, epsilon: float = 1e-10
+    ) -> None:
+        super().__init__(module, constraints)
+        self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
+        self.epsilon = epsilon
+
+    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
+        total = self.sums[name] if rows is None else self.sums[name].index_select(0, rows)
+        total.addcmul_(gradient, gradient)
+        if rows is not None:
+            self.sums[name].index_copy_(0, rows, total)
+        values.addcdiv_(gradient, (total.sqrt() if rows is None else total.sqrt_()).add_(self.epsilon), value=-rate)
+
+    def state(self) -> dict[str, Tensor]:
+        return self.sums
+
+
+class RowSGD(RowOptimiser):
+    """Stochastic gradient descent, the paper's: x ← x − rate · g for the touched rows."""
+
+    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
+        values.add_(gradient, alpha=-rate)
 
 
 def _touched(gradient: Tensor) -> tuple[Tensor | None, Tensor]:
     """The distinct touched rows and their summed gradients; no row numbers for a dense gradient."""
     if not gradient.is_sparse:
         return None, gradient
+    rows, values = gradient._indices()[0], gradient._values()
+    if (rows[1:] > rows[:-1]).all():
+        return rows, values
     summed = gradient.coalesce()
     return summed.indices()[0], summed.values()

@@ -8,6 +8,7 @@ one sparse gradient with each row at most once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from torch.func import functional_call
 from torch.nn.functional import embedding
 
 from doxa.learning.negatives import Candidates
-from doxa.learning.objectives import objective
+from doxa.learning.objectives import Rows, objective
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 
@@ -27,8 +28,6 @@ class Step(nn.Module):
         """`head_share`, (R,), is how often a belief of each relation has its head corrupted rather than its tail."""
         super().__init__()
         self.pbe, self.settings, self.head_share = pbe, settings, head_share
-        self.entities = torch.zeros(0, dtype=torch.int64)
-        """Ids of the entities the last batch touched."""
         of_relations = [f"score.{name}.weight" for name in pbe.score.relation_tables]
         if pbe.mention is not None and pbe.mention.relation is not None:
             of_relations.append("mention.relation.weight")
@@ -44,28 +43,58 @@ class Step(nn.Module):
         """What `objective` gives, (B,), with sparse gradients of distinct rows for the large tables."""
         entities = _Touched.of(batch.head, batch.tail, candidates.heads, candidates.tails)
         relations = _Touched.of(batch.relation, candidates.relations)
+        share = None if self.head_share is None else self.head_share[batch.relation]
+        if self.pbe.score.by_vectors:
+            head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
+            relation, relations_drawn = relations.rows(self.pbe.score.get_parameter("relation.weight"))
+            rows = Rows(head, relation, tail, heads, relations_drawn, tails)
+            return objective(self.pbe, batch, candidates, self.settings, share, rows)
         head, tail, heads, tails = entities.places
         relation, relations_drawn = relations.places
-        rows = {
+        small = {
             name: embedding(entities.ids if of_entities else relations.ids, table, sparse=True)
             for name, (of_entities, table) in self._tables.items()
         }
-        self.entities = entities.ids
         local = replace(batch, head=head, relation=relation, tail=tail)
         drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails)
-        share = None if self.head_share is None else self.head_share[batch.relation]
-        losses: Tensor = functional_call(self, rows, (local, drawn, share))
+        losses: Tensor = functional_call(self, small, (local, drawn, share))
         return losses
 
 
 @dataclass(frozen=True)
 class _Touched:
-    """Distinct ids, sorted, and for each column given its places among them (order and sortedness kept)."""
+    """Columns of ids end to end; the distinct ones, sorted, and for every id its place among them."""
 
+    columns: Tensor
+    lengths: list[int]
     ids: Tensor
-    places: tuple[Tensor, ...]
+    inverse: Tensor
 
     @classmethod
     def of(cls, *columns: Tensor) -> _Touched:
-        ids, places = torch.unique(torch.cat(columns), return_inverse=True)
-        return cls(ids, places.split([len(column) for column in columns]))
+        joined = torch.cat(columns)
+        return cls(joined, [len(column) for column in columns], *torch.unique(joined, return_inverse=True))
+
+    @property
+    def places(self) -> tuple[Tensor, ...]:
+        """For each column its places among the distinct ids, in the same order."""
+        return torch.split(self.inverse, self.lengths)
+
+    def rows(self, table: Tensor) -> tuple[Tensor, ...]:
+        """The rows of each column, (len(column), d); their gradients come back to the table summed, each row once."""
+        given: tuple[Tensor, ...] = _Rows.apply(table, self)  # type: ignore[no-untyped-call]
+        return given
+
+
+class _Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, touched: _Touched) -> tuple[Tensor, ...]:
+        ctx.shape, ctx.touched = table.shape, touched
+        return torch.split(table.index_select(0, touched.columns), touched.lengths)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        ids = ctx.touched.ids
+        summed = gradients[0].new_zeros(len(ids), ctx.shape[1])
+        summed.index_add_(0, ctx.touched.inverse, torch.cat(gradients))
+        return torch.sparse_coo_tensor(ids[None], summed, ctx.shape, check_invariants=False), None

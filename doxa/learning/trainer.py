@@ -26,7 +26,7 @@ from doxa.beliefs import Beliefs, Ids
 from doxa.errors import DoxaError
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
-from doxa.learning.constraints import constrain
+from doxa.learning.constraints import constrain, constraints
 from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
@@ -98,7 +98,9 @@ class Trainer:
     ) -> None:
         self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
-        self.optimiser = RowSGD(pbe) if settings.optimiser == "sgd" else RowAdagrad(pbe)
+        constrain(pbe, settings.entity_norm)
+        optimiser = RowSGD if settings.optimiser == "sgd" else RowAdagrad
+        self.optimiser = optimiser(pbe, constraints(pbe, settings.entity_norm))
         self.inputs = inputs or beliefs.checksum()
         ranking = settings.objective == "margin"
         self._objective = Step(
@@ -112,7 +114,6 @@ class Trainer:
             everyone = torch.arange(pbe.entities)
             self._every = replace(self._every, heads=everyone, tails=everyone)
         self._every = self._every.for_terms(settings, with_words=pbe.mention is not None)
-        constrain(pbe.score, torch.arange(pbe.entities), settings.entity_norm)
 
     @cached_property
     def _facts(self) -> Facts:
@@ -212,7 +213,6 @@ class Trainer:
         loss.backward()  # type: ignore[no-untyped-call]
         falling = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimiser.step(settings.learning_rate * falling)
-        constrain(self.pbe.score, self._objective.entities, settings.entity_norm)
         return value
 
     def _candidates(self, number: int, rows: Ids) -> Candidates:

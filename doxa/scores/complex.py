@@ -8,15 +8,19 @@ are one matrix product with a vector made of the other two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
 from doxa.errors import UsageError
-from doxa.scores.score import Score, rows, table
+from doxa.scores.comparison import PRODUCT, Compared
+from doxa.scores.score import VectorScore
 from doxa.settings import Settings
 
 
-class Complex(Score):
+class Complex(VectorScore):
     """D(h, r, t) = Re ⟨h, r, t̄⟩."""
 
     formula = "Re ⟨h, r, t̄⟩"
@@ -24,27 +28,24 @@ class Complex(Score):
 
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, even(settings), generator)
-        self.relation = table(relations, settings.dimension, generator)
 
     def make_neutral(self) -> None:
         neutral(self.relation)
 
-    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        turned = product(self.entity(head), self.relation(relation))
-        tails: Tensor = self.entity(tail)
-        return (turned * tails).sum(-1)
+    def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        return (product(h, r) * t).sum(-1)
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return product(self.entity(head), self.relation(relation)) @ rows(self.entity, candidates).T
+    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Compared:
+        return Compared(product(h, r), tails, PRODUCT)
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return product(conjugate(self.relation(relation)), self.entity(tail)) @ rows(self.entity, candidates).T
+    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Compared:
+        return Compared(product_with_conjugate(t, r), heads, PRODUCT)
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return product(conjugate(self.entity(head)), self.entity(tail)) @ rows(self.relation, candidates).T
+    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Compared:
+        return Compared(product_with_conjugate(t, h), relations, PRODUCT)
 
-    def sizes(self, vectors: Tensor) -> Tensor:
-        return moduli(vectors)
+    def cubes(self, rows: Sequence[Tensor]) -> Tensor:
+        return torch.stack([modulus_cubes(row) for row in rows]).sum(0)
 
 
 def even(settings: Settings) -> Settings:
@@ -63,19 +64,69 @@ def neutral(table: nn.Embedding) -> None:
 
 
 def product(left: Tensor, right: Tensor) -> Tensor:
-    """Complex product, coordinate by coordinate."""
-    a, b = left.chunk(2, -1)
-    c, d = right.chunk(2, -1)
-    return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
+    """x · y, coordinate by coordinate, (B, d), (B, d) → (B, d)."""
+    made: Tensor = _Product.apply(left, right, 1)  # type: ignore[no-untyped-call]
+    return made
 
 
-def conjugate(vectors: Tensor) -> Tensor:
-    """x̄: the imaginary parts change sign."""
-    real, imaginary = vectors.chunk(2, -1)
-    return torch.cat([real, -imaginary], dim=-1)
+def product_with_conjugate(left: Tensor, right: Tensor) -> Tensor:
+    """x · ȳ, coordinate by coordinate."""
+    made: Tensor = _Product.apply(left, right, -1)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Product(torch.autograd.Function):
+    """x · y or x · ȳ. The gradient of the real product of two pairs of numbers: g ȳ and x̄ g, or g y and ḡ x."""
+
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, sign: int) -> Tensor:
+        ctx.save_for_backward(left, right)
+        ctx.sign = sign
+        return _multiplied(left, right, sign)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        left, right = ctx.saved_tensors
+        gradient, sign = gradients[0], ctx.sign
+        if sign > 0:
+            return _multiplied(gradient, right, -1), _multiplied(gradient, left, -1), None
+        return _multiplied(gradient, right, 1), _multiplied(left, gradient, -1), None
+
+
+def _multiplied(left: Tensor, right: Tensor, sign: int) -> Tensor:
+    """x · y for sign 1, x · ȳ for sign −1, written straight into its place."""
+    half = left.shape[-1] // 2
+    a, b, c, d = left[..., :half], left[..., half:], right[..., :half], right[..., half:]
+    made = torch.empty_like(left)
+    torch.mul(a, c, out=made[..., :half]).addcmul_(b, d, value=-sign)
+    torch.mul(b, c, out=made[..., half:]).addcmul_(a, d, value=sign)
+    return made
 
 
 def moduli(vectors: Tensor) -> Tensor:
     """|x| of every complex coordinate, (…, d) → (…, d / 2)."""
     real, imaginary = vectors.chunk(2, -1)
     return (real * real + imaginary * imaginary + 1e-20).sqrt()
+
+
+def modulus_cubes(vectors: Tensor) -> Tensor:
+    """Σ |x|³ of every row, (B, d) → (B,)."""
+    made: Tensor = _Cubes.apply(vectors)  # type: ignore[no-untyped-call]
+    return made
+
+
+class _Cubes(torch.autograd.Function):
+    """Σ |x|³, whose gradient is 3 |x| x."""
+
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        sizes = moduli(vectors)
+        ctx.save_for_backward(vectors, sizes)
+        return (sizes * sizes).mul_(sizes).sum(-1)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        vectors, sizes = ctx.saved_tensors
+        each = sizes * (3 * gradients[0])[..., None]
+        pull: Tensor = vectors * torch.cat([each, each], dim=-1)
+        return pull

@@ -11,42 +11,36 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.complex import conjugate, even, moduli, neutral, product
-from doxa.scores.distance import ROUNDING, SMALLEST, distance
-from doxa.scores.score import Score, rows, table
+from doxa.scores.comparison import ROUNDING, SMALLEST, Scores, lengths, nearness
+from doxa.scores.complex import even, moduli, neutral, product, product_with_conjugate
+from doxa.scores.score import VectorScore
 from doxa.settings import Settings
 
 
-class Rotate(Score):
+class Rotate(VectorScore):
     """D(h, r, t) = α − ‖h ∘ r − t‖ with unit complex coordinates of r."""
 
     formula = "α − ‖h ∘ r − t‖,  |r| = 1"
 
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, even(settings), generator)
-        self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
 
     def make_neutral(self) -> None:
         neutral(self.relation)
 
-    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        gap = product(self.entity(head), unit(self.relation(relation))) - self.entity(tail)
-        length: Tensor = torch.linalg.vector_norm(gap, dim=-1)
-        return self.alpha - length
+    def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        return self.alpha - lengths(product(h, unit(r)) - t)
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        turned = product(self.entity(head), unit(self.relation(relation)))
-        return self.alpha - distance(turned, rows(self.entity, candidates), norm=2)
+    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Scores:
+        return nearness(product(h, unit(r)), tails, 2, self.alpha)
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        turned_back = product(conjugate(unit(self.relation(relation))), self.entity(tail))
-        return self.alpha - distance(turned_back, rows(self.entity, candidates), norm=2)
+    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Scores:
+        return nearness(product_with_conjugate(t, unit(r)), heads, 2, self.alpha)
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        h, t = self.entity(head), self.entity(tail)
+    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Tensor:
         sizes = (h * h).sum(-1, keepdim=True) + (t * t).sum(-1, keepdim=True)
-        squares = sizes - 2 * product(conjugate(h), t) @ unit(rows(self.relation, candidates)).T
+        squares = sizes - 2 * product_with_conjugate(t, h) @ unit(relations).T
         least = (sizes.detach() * ROUNDING * torch.finfo(sizes.dtype).eps).clamp_min(SMALLEST)
         return self.alpha - torch.maximum(squares, least).sqrt()
 

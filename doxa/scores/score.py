@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from doxa.facts import Facts
+from doxa.scores.comparison import Scores, table_of
 from doxa.settings import Settings
 
 
@@ -49,26 +52,64 @@ class Score(nn.Module):
     def make_neutral(self) -> None:
         """Start from relations that leave entities as they are, so that D is highest where h = t; if there are such."""
 
-    def sizes(self, vectors: Tensor) -> Tensor:
-        """The size of every coordinate, for the penalty below."""
-        return vectors.abs()
-
-    def cubes(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    def cubes(self, rows: Sequence[Tensor]) -> Tensor:
         """N3: the sum of the cubed sizes of all coordinates of h, r and t, (B,) (Lacroix et al., 2018)."""
-        return torch.stack([(self.sizes(row) ** 3).sum(-1) for row in self._rows(head, relation, tail)]).sum(0)
+        return torch.stack([(row.abs() ** 3).sum(-1) for row in rows]).sum(0)
 
-    def squares(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+    def squares(self, rows: Sequence[Tensor]) -> Tensor:
         """L2: the sum of the squares of all that the score of a triple is made of, (B,)."""
-        return torch.stack([(row * row).sum(-1) for row in self._rows(head, relation, tail)]).sum(0)
+        return torch.stack([(row * row).sum(-1) for row in rows]).sum(0)
 
     def slant(self, relation: Tensor) -> Tensor:
         """How far a relation breaks the soft constraint of its score, (B,); 0 where there is none."""
         return self.entity.weight.new_zeros(len(relation))
 
-    def _rows(self, head: Tensor, relation: Tensor, tail: Tensor) -> list[Tensor]:
+    @property
+    def by_vectors(self) -> bool:
+        """Whether D needs no more than one vector of each of h, r and t (a `VectorScore` without further tables)."""
+        return isinstance(self, VectorScore) and len(self.entity_tables) == len(self.relation_tables) == 1
+
+    def rows(self, head: Tensor, relation: Tensor, tail: Tensor) -> list[Tensor]:
         """Every row of every table that the triples use."""
         of_entities = [self.get_submodule(name)(ids) for name in self.entity_tables for ids in (head, tail)]
         return of_entities + [self.get_submodule(name)(relation) for name in self.relation_tables]
+
+
+class VectorScore(Score):
+    """A score that is a function of the three vectors h, r and t alone.
+
+    Such a score says how each vector given and every candidate's compare; looking vectors up by their ids is done here.
+    """
+
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+        super().__init__(entities, relations, settings, generator)
+        self.relation = table(relations, settings.dimension, generator)
+
+    def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """D of the vectors beside each other, (B, d) each → (B,)."""
+        raise NotImplementedError
+
+    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Scores:
+        """D of every h, r with every candidate's vector, (B, d), (B, d), (C, d) → (B, C)."""
+        raise NotImplementedError
+
+    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Scores:
+        raise NotImplementedError
+
+    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Scores:
+        raise NotImplementedError
+
+    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        return self.each(self.entity(head), self.relation(relation), self.entity(tail))
+
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return table_of(self.with_tails(self.entity(head), self.relation(relation), rows(self.entity, candidates)))
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return table_of(self.with_heads(self.relation(relation), self.entity(tail), rows(self.entity, candidates)))
+
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+        return table_of(self.with_relations(self.entity(head), self.entity(tail), rows(self.relation, candidates)))
 
 
 def table(count: int, width: int, generator: torch.Generator, spread: float | None = None) -> nn.Embedding:

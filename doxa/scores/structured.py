@@ -10,7 +10,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.distance import distance
 from doxa.scores.maps import by_relation, identity, mapped, plain, tiled
 from doxa.scores.score import Score, rows, table
 from doxa.settings import Settings
@@ -58,6 +57,6 @@ class Structured(Score):
 
     def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
         def of_relation(matrix: Tensor, own: Tensor) -> Tensor:
-            return -distance(own, others @ matrix.T, norm=1)
+            return -torch.cdist(own, others @ matrix.T, p=1)
 
         return by_relation(relation, maps, plain(self.dimension), of_relation, points)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.distance import distance
-from doxa.scores.score import Score, rows, table
+from doxa.scores.comparison import Scores, lengths, nearness
+from doxa.scores.score import VectorScore
 from doxa.settings import Settings
 
 
-class Translation(Score):
+class Translation(VectorScore):
     """D(h, r, t) = α − ‖h + r − t‖ with the L1 or L2 norm (Eq. 7)."""
 
     formula = "α − ‖h + r − t‖"
@@ -21,26 +21,20 @@ class Translation(Score):
     def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
         super().__init__(entities, relations, settings, generator)
         self.norm = settings.norm
-        self.relation = table(relations, settings.dimension, generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
 
     def make_neutral(self) -> None:
         nn.init.zeros_(self.relation.weight)
 
-    def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        step = self.entity(head) + self.relation(relation) - self.entity(tail)
-        length: Tensor = torch.linalg.vector_norm(step, ord=self.norm, dim=-1)
-        return self.alpha - length
+    def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        gap = h + r - t
+        return self.alpha - (lengths(gap) if self.norm == 2 else gap.abs().sum(-1))
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._near(self.entity(head) + self.relation(relation), rows(self.entity, candidates))
+    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Scores:
+        return nearness(h + r, tails, self.norm, self.alpha)
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._near(self.entity(tail) - self.relation(relation), rows(self.entity, candidates))
+    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Scores:
+        return nearness(t - r, heads, self.norm, self.alpha)
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._near(self.entity(tail) - self.entity(head), rows(self.relation, candidates))
-
-    def _near(self, points: Tensor, candidates: Tensor) -> Tensor:
-        """α − ‖point − candidate‖ for every pair, (B, d), (C, d) → (B, C)."""
-        return self.alpha - distance(points, candidates, self.norm)
+    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Scores:
+        return nearness(t - h, relations, self.norm, self.alpha)

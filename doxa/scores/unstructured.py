@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from doxa.scores.distance import squared_distance
+from doxa.scores.comparison import squared_distance
 from doxa.scores.score import Score, rows
 
 

@@ -2,14 +2,15 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from doxa.learning.negatives import Candidates, every_candidate
-from doxa.learning.objectives import estimates, log_logistic, objective
+from doxa.learning.negatives import Candidates, Places, every_candidate
+from doxa.learning.objectives import estimates, log_logistic, objective, softmax_estimate
 from doxa.settings import Settings
 from tests import reference
 from tests.test_pbe import batch
@@ -105,3 +106,14 @@ def test_the_gradient_of_the_objective_equals_finite_differences(kind, estimator
         return objective(pbe, given_batch(), drawn, s).sum()
 
     assert_gradients_equal_finite_differences(value, pbe)
+
+
+@pytest.mark.parametrize("gap", [-300.0, -80.0, 0.0, 60.0, 90.0, 2000.0])
+def test_the_softmax_holds_however_far_the_truth_lies_from_the_others(gap):
+    truth, others = torch.zeros(1, requires_grad=True), torch.tensor([[gap, gap - 1.0]], requires_grad=True)
+    found = softmax_estimate(truth, others, Places(*torch.zeros(2, 0, dtype=torch.int64)))
+    found.sum().backward()
+    whole = np.logaddexp(0.0, np.logaddexp(gap, gap - 1))
+    assert found.item() == pytest.approx(-whole, rel=1e-6)
+    assert truth.grad.item() == pytest.approx(1 - np.exp(-whole), abs=1e-6)
+    assert others.grad[0].tolist() == pytest.approx([-np.exp(gap - whole), -np.exp(gap - 1 - whole)], abs=1e-6)

@@ -33,7 +33,7 @@ def test_each_score_equals_its_formula(name):
             "rotate": lambda v: reference.rotation(*v, score.alpha.item()),
         }[name](vectors)
         assert score(*(torch.tensor([i]) for i in (h, r, t))).item() == pytest.approx(expected)
-        cubes = score.cubes(*(torch.tensor([i]) for i in (h, r, t))).item()
+        cubes = score.cubes(score.rows(*(torch.tensor([i]) for i in (h, r, t)))).item()
         assert cubes == pytest.approx(reference.n3(vectors, of_complex=name == "complex"))
 
 
@@ -55,7 +55,7 @@ def test_the_penalty_joins_the_objective():
     pbe, batch = build(some, plain), Batch.of(some)
     drawn = every_candidate(pbe)
     more = objective(pbe, batch, drawn, punished) - objective(pbe, batch, drawn, plain)
-    assert torch.allclose(more, 0.1 * pbe.score.cubes(batch.head, batch.relation, batch.tail))
+    assert torch.allclose(more, 0.1 * pbe.score.cubes(pbe.score.rows(batch.head, batch.relation, batch.tail)))
 
 
 @pytest.mark.parametrize(("name", "scale"), [("translation", 4.0), ("complex", 1.0), ("rotate", 4.0)])

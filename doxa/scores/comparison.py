@@ -1,0 +1,167 @@
+"""Comparisons of every point with every candidate, and how a gradient on the table of them pulls both sides.
+
+    product    p · c                 ∂/∂p = c
+    distance   ‖p − c‖₂              ∂/∂p = (p − c) / ‖p − c‖₂
+
+A table is one matrix product, ‖p − c‖² = ‖p‖² + ‖c‖² − 2 p·c, and so is the pull on either side. A `Compared` is a
+table of scores not yet made: whoever turns it into a loss may do so without keeping the table for its gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+ROUNDING = 8
+"""Squares below this many rounding errors of ‖p‖² + ‖c‖² are noise and count as that much, which also keeps the
+gradient no longer than that of a distance, 1."""
+
+SMALLEST = 1e-30
+"""Least square where both vectors are zero."""
+
+
+class Comparison(Protocol):
+    """One number for a point and a candidate; `keeps_table` says that a pull needs the table as it was."""
+
+    keeps_table: bool
+
+    def table(self, points: Tensor, candidates: Tensor) -> Tensor:
+        """(B, d), (C, d) → (B, C), outside the gradient."""
+        ...
+
+    def pull(
+        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Gradients of points and candidates when entry (i, j) has the gradient factorᵢ · weightᵢⱼ.
+
+        (B, C), (B, 1), … → (B, d), (C, d). The weights may be overwritten.
+        """
+        ...
+
+
+class Product:
+    """p · c."""
+
+    keeps_table = False
+
+    def table(self, points: Tensor, candidates: Tensor) -> Tensor:
+        return points @ candidates.T
+
+    def pull(
+        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        return (weights @ candidates).mul_(factors), weights.T @ (points * factors)
+
+
+class Distance:
+    """‖p − c‖₂."""
+
+    keeps_table = True
+
+    def table(self, points: Tensor, candidates: Tensor) -> Tensor:
+        near, far = _squares(points), _squares(candidates)
+        least = (near.amax() + far.amax()).item() * ROUNDING * torch.finfo(points.dtype).eps
+        table = torch.addmm(far.T, points, candidates.T, alpha=-2).add_(near)
+        return table.clamp_(min=max(least, SMALLEST)).sqrt_()
+
+    def pull(
+        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        weights = weights.div_(table)
+        of_points = (weights @ candidates).addcmul_(points, weights.sum(1, keepdim=True), value=-1).mul_(-factors)
+        of_candidates = (weights.T @ (points * factors)).addcmul_(candidates, weights.T @ factors, value=-1).neg_()
+        return of_points, of_candidates
+
+
+PRODUCT, DISTANCE = Product(), Distance()
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Scores offset + slope · comparison(point, candidate), (B, C), of which only the two sides exist yet."""
+
+    points: Tensor
+    candidates: Tensor
+    comparison: Comparison
+    slope: float = 1.0
+    offset: Tensor | float = 0.0
+
+    def scaled(self, factor: float) -> Compared:
+        return replace(self, slope=self.slope * factor, offset=self.offset * factor)
+
+    def table(self) -> Tensor:
+        """The scores, with gradients."""
+        made: Tensor = _Table.apply(self.points, self.candidates, self.comparison)  # type: ignore[no-untyped-call]
+        if self.slope == 1 and not isinstance(self.offset, Tensor):
+            return made + self.offset if self.offset else made
+        return torch.add(torch.as_tensor(self.offset, dtype=made.dtype), made, alpha=self.slope)
+
+
+Scores = Tensor | Compared
+"""A table of scores, made or not."""
+
+
+def scaled(scores: Scores, factor: float) -> Scores:
+    """The scores times a number."""
+    return scores.scaled(factor) if isinstance(scores, Compared) else factor * scores
+
+
+def table_of(scores: Scores) -> Tensor:
+    """The table itself, (B, C), with gradients."""
+    return scores.table() if isinstance(scores, Compared) else scores
+
+
+def nearness(points: Tensor, candidates: Tensor, norm: int, alpha: Tensor) -> Scores:
+    """α − ‖p − c‖ of every pair, L1 or L2, (B, d), (C, d) → (B, C)."""
+    if norm == 1:
+        return alpha - torch.cdist(points, candidates, p=1)
+    return Compared(points, candidates, DISTANCE, -1.0, alpha)
+
+
+def squared_distance(points: Tensor, candidates: Tensor) -> Tensor:
+    """(B, d), (C, d) → (B, C): ‖p − c‖² of every pair, without the root and so without its care for meeting points."""
+    near, far = ((vectors * vectors).sum(1, keepdim=True) for vectors in (points, candidates))
+    return near + far.T - 2 * points @ candidates.T
+
+
+class _Table(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, candidates: Tensor, comparison: Comparison) -> Tensor:
+        table = comparison.table(points, candidates)
+        ctx.comparison = comparison
+        ctx.save_for_backward(points, candidates, table if comparison.keeps_table else None)
+        return table
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        points, candidates, table = ctx.saved_tensors
+        ones = points.new_ones(len(points), 1)
+        return *ctx.comparison.pull(gradients[0].clone(), ones, points, candidates, table), None
+
+
+def lengths(vectors: Tensor) -> Tensor:
+    """‖x‖₂ of every row, (B, d) → (B,); the gradient of a vector without length is 0."""
+    found: Tensor = _Lengths.apply(vectors)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Lengths(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, vectors: Tensor) -> Tensor:
+        found: Tensor = torch.linalg.vector_norm(vectors, dim=-1)
+        ctx.save_for_backward(vectors, found)
+        return found
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        vectors, found = ctx.saved_tensors
+        pull: Tensor = vectors * (gradients[0] / found.clamp_min(SMALLEST))[..., None]
+        return pull
+
+
+def _squares(vectors: Tensor) -> Tensor:
+    squares: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).square()
+    return squares
