@@ -48,10 +48,10 @@ class Vocabulary:
 
     def id(self, name: str) -> int:
         """The id of one name; an unknown one is an error that offers the nearest names."""
-        identifier = int(self.ids(pl.Series([name], dtype=pl.String))[0])
-        if identifier == UNKNOWN:
+        identifier = self.names.index_of(name)
+        if identifier is None:
             raise DoxaError(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
-        return identifier
+        return int(identifier)
 
     def _suggestion(self, name: str) -> str:
         plain = name.lower()

@@ -19,7 +19,7 @@ class Facts:
     def __init__(self, triples: NDArray[np.int64], entities: int, relations: int) -> None:
         self.entities, self.relations = entities, relations
         known = triples[(triples >= 0).all(axis=1)]
-        self._keys = np.unique((known[:, 0] * relations + known[:, 1]) * entities + known[:, 2])
+        self._keys = distinct((known[:, 0] * relations + known[:, 1]) * entities + known[:, 2])
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -32,7 +32,9 @@ class Facts:
         return np.stack([head, relation, tail], axis=1)
 
     def union(self, triples: NDArray[np.int64]) -> Facts:
-        return Facts(np.concatenate([self.triples, triples]), self.entities, self.relations)
+        together = Facts(triples, self.entities, self.relations)
+        together._keys = distinct(np.concatenate([self._keys, together._keys]))
+        return together
 
     def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
         keys = (head * self.relations + relation) * self.entities + tail
@@ -53,7 +55,7 @@ class Facts:
 
     def positions(self, column: int) -> Pairs:
         """(relation, entity) pairs seen in the head (column 0) or tail (column 2) position, sorted."""
-        pairs = np.unique(self.triples[:, 1] * self.entities + self.triples[:, column])
+        pairs = distinct(self.triples[:, 1] * self.entities + self.triples[:, column])
         return np.divmod(pairs, self.entities)
 
     @cached_property
@@ -82,6 +84,15 @@ class Facts:
     @cached_property
     def _by_head_tail(self) -> Pairs:
         return _sorted(self.triples[:, 0] * self.entities + self.triples[:, 2], self.triples[:, 1])
+
+
+def distinct(keys: Ids) -> Ids:
+    """The distinct keys, sorted. By sorting: several times faster than numpy's hashing `unique`."""
+    if not len(keys):
+        return keys
+    ordered = np.sort(keys)
+    new: NDArray[np.bool_] = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    return ordered[new]
 
 
 def _sorted(keys: Ids, answers: Ids) -> Pairs:

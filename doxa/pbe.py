@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from doxa.beliefs import Beliefs, Ids
 from doxa.scores import Mention, Score
+from doxa.scores.comparison import scaled, table_of
 from doxa.scores.score import rows
 
 BLOCK_BYTES, BLOCK_ROWS = 8 * 2**20, 16
@@ -78,13 +79,16 @@ class PBE(nn.Module):
         return self.scale * triple
 
     def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self.scale * self.score.tails(head, relation, candidates)
+        return self._scaled(self.score.tails(head, relation, candidates))
 
     def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self.scale * self.score.heads(relation, tail, candidates)
+        return self._scaled(self.score.heads(relation, tail, candidates))
 
     def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self.scale * self.score.relations(head, tail, candidates)
+        return self._scaled(self.score.relations(head, tail, candidates))
+
+    def _scaled(self, scores: Tensor) -> Tensor:
+        return table_of(scaled(scores, self.scale))
 
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
         """F(r, m) for every candidate relation; zero for all where the model has learnt no words."""

@@ -24,7 +24,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from doxa import settings as knobs
-from doxa.beliefs import Names, Vocabulary
+from doxa.beliefs import UNKNOWN, Ids, Names, Vocabulary
 from doxa.credence import Calibrator, Temperatures, Thresholds
 from doxa.errors import DoxaError
 from doxa.learnt import Learnt
@@ -86,11 +86,12 @@ def load(folder: Path) -> Learnt:
             words=len(names.words),
             seen_heads=weights["seen_heads"],
             seen_tails=weights["seen_tails"],
+            draw=False,
         )
         pbe.load_state_dict(weights, assign=True)
         by_relation = np.full(len(names.relations), np.nan)
-        for relation, threshold in manifest["thresholds"]["by_relation"].items():
-            by_relation[names.relations.id(relation)] = threshold
+        given = manifest["thresholds"]["by_relation"]
+        by_relation[_known(names.relations, list(given))] = list(given.values())
         strangers = manifest.get("strangers")
         return Learnt(
             settings=settings,
@@ -115,6 +116,14 @@ def load(folder: Path) -> Learnt:
         RuntimeError,
     ) as fault:
         raise DoxaError(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", "train it again") from fault
+
+
+def _known(vocabulary: Vocabulary, names: list[str]) -> Ids:
+    """The ids of names that must all be there."""
+    ids = vocabulary.ids(pl.Series(names, dtype=pl.String))
+    if (ids == UNKNOWN).any():
+        raise KeyError(names[int(np.argmin(ids))])
+    return ids
 
 
 def check_vacant(folder: Path, force: bool, resume: bool) -> None:

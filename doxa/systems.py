@@ -160,10 +160,20 @@ def build(beliefs: Beliefs, settings: Settings, facts: Facts | None = None) -> P
 
 
 def assemble(
-    settings: Settings, *, entities: int, relations: int, words: int, seen_heads: torch.Tensor, seen_tails: torch.Tensor
+    settings: Settings,
+    *,
+    entities: int,
+    relations: int,
+    words: int,
+    seen_heads: torch.Tensor,
+    seen_tails: torch.Tensor,
+    draw: bool = True,
 ) -> PBE:
-    """The model of these sizes: PBE over the chosen score, with the mention term where there are words."""
-    generator = torch.Generator().manual_seed(settings.seed)
+    """The model of these sizes: PBE over the chosen score, with the mention term where there are words.
+
+    Its numbers are drawn from the seed, or left undefined for those about to be loaded.
+    """
+    generator = torch.Generator().manual_seed(settings.seed) if draw else None
     score = _named("score", settings.score, SCORES)(entities, relations, settings, generator)
     mention = None
     if settings.mentions and words:

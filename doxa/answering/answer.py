@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.beliefs import Ids, Vocabulary
@@ -58,10 +59,18 @@ def ranked(
     """The `top` most probable candidates by the softmax of their logits; equal ones in order of their ids."""
     probability = logits.double().softmax(0).numpy()
     is_known = np.isin(candidates, known)
-    order = np.argsort(-probability, kind="stable")
-    if new_only:
-        order = order[~is_known[order]]
+    open_places = np.flatnonzero(~is_known) if new_only else np.arange(len(candidates))
     return tuple(
         Candidate(names[candidates[place]], float(probability[place]), bool(is_known[place]))
-        for place in order[: max(top, 0)]
+        for place in open_places[first(probability[open_places], top)]
     )
+
+
+def first(values: NDArray[np.float64], count: int) -> Ids:
+    """Places of the `count` largest values, largest first, equal ones in order."""
+    count = min(max(count, 0), len(values))
+    places = np.arange(len(values))
+    if 0 < count < len(values) // 2:
+        least = np.partition(values, len(values) - count)[len(values) - count]
+        places = np.flatnonzero(values >= least)
+    return places[np.argsort(-values[places], kind="stable")[:count]]

@@ -19,6 +19,9 @@ from doxa.facts import Pairs
 
 HITS = (1, 3, 10)
 
+COUNTABLE = 2**24
+"""Ones that float32 can count without rounding, which is faster than counting truth values."""
+
 
 @dataclass(frozen=True)
 class Metrics:
@@ -64,8 +67,9 @@ def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
     `known` pairs questions with the columns of their known answers; the truth may be among them.
     """
     own = scores.gather(1, truth[:, None])
-    worse = (scores < own).sum(1)
-    equal = (scores == own).sum(1)
+    scratch = torch.empty_like(scores) if scores.shape[1] < COUNTABLE else torch.empty_like(scores, dtype=torch.bool)
+    worse = torch.lt(scores, own, out=scratch).sum(1).long()
+    equal = torch.eq(scores, own, out=scratch).sum(1).long()
     better = scores.shape[1] - worse - equal
     question, answer = (torch.from_numpy(part) for part in known)
     others = answer != truth[question]

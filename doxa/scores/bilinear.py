@@ -23,7 +23,7 @@ class Bilinear(Score):
     relation_tables = ("map",)
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         self.map = table(relations, settings.dimension**2, generator, spread=settings.dimension**-0.5)
 

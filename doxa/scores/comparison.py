@@ -93,11 +93,18 @@ class Compared:
         return replace(self, slope=self.slope * factor, offset=self.offset * factor)
 
     def table(self) -> Tensor:
-        """The scores, with gradients."""
-        made: Tensor = _Table.apply(self.points, self.candidates, self.comparison)  # type: ignore[no-untyped-call]
-        if self.slope == 1 and not isinstance(self.offset, Tensor):
-            return made + self.offset if self.offset else made
-        return torch.add(torch.as_tensor(self.offset, dtype=made.dtype), made, alpha=self.slope)
+        """The scores, with gradients where they are wanted."""
+        offset = torch.as_tensor(self.offset, dtype=self.points.dtype)
+        if torch.is_grad_enabled():
+            made: Tensor = _Table.apply(self.points, self.candidates, self.comparison)  # type: ignore[no-untyped-call]
+            return torch.add(offset, made, alpha=self.slope)
+        made = self.comparison.table(self.points, self.candidates)
+        return made if self.plain else torch.add(offset, made, alpha=self.slope, out=made)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the comparison is the score."""
+        return self.slope == 1 and not isinstance(self.offset, Tensor) and self.offset == 0
 
 
 Scores = Tensor | Compared
@@ -105,8 +112,12 @@ Scores = Tensor | Compared
 
 
 def scaled(scores: Scores, factor: float) -> Scores:
-    """The scores times a number."""
-    return scores.scaled(factor) if isinstance(scores, Compared) else factor * scores
+    """The scores times a number; a table that takes no part in a gradient is overwritten."""
+    if isinstance(scores, Compared):
+        return scores.scaled(factor)
+    if factor == 1:
+        return scores
+    return factor * scores if scores.requires_grad or not scores.is_contiguous() else scores.mul_(factor)
 
 
 def table_of(scores: Scores) -> Tensor:

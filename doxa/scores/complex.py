@@ -26,7 +26,7 @@ class Complex(VectorScore):
     formula = "Re ⟨h, r, t̄⟩"
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, even(settings), generator)
 
     def make_neutral(self) -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array, diags_array
 
 from doxa.facts import Facts
 from doxa.scores import Score
@@ -22,6 +21,8 @@ from doxa.scores import Score
 @torch.no_grad()
 def diffuse(score: Score, facts: Facts, steps: int) -> None:
     """Average the entity vectors along the graph `steps` times, keeping their lengths, and make relations neutral."""
+    from scipy.sparse import coo_array, diags_array  # here, because it takes long to import
+
     score.make_neutral()
     head, tail = facts.triples[:, 0], facts.triples[:, 2]
     ends = np.concatenate([head, tail]), np.concatenate([tail, head])

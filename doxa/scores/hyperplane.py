@@ -26,7 +26,7 @@ class Hyperplane(Score):
     relation_tables = ("relation", "normal")
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         self.relation = table(relations, settings.dimension, generator)
         self.normal = table(relations, settings.dimension, generator)

@@ -17,11 +17,11 @@ class Mention(nn.Module):
     Words share the relation vectors r of the score. A score without such vectors has `relations` of them made here.
     """
 
-    def __init__(self, words: int, dimension: int, relations: int, generator: torch.Generator) -> None:
+    def __init__(self, words: int, dimension: int, relations: int, generator: torch.Generator | None) -> None:
         super().__init__()
-        self.word = nn.EmbeddingBag(words, dimension, mode="sum", sparse=True, include_last_offset=True)
+        zeros = torch.zeros(words, dimension)
+        self.word = nn.EmbeddingBag(words, dimension, mode="sum", sparse=True, include_last_offset=True, _weight=zeros)
         self.beta = nn.Parameter(torch.zeros(()))
-        nn.init.zeros_(self.word.weight)
         self.relation = table(relations, dimension, generator) if relations else None
 
     def said(self, words: Tensor, offsets: Tensor) -> Tensor:

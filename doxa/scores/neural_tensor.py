@@ -24,7 +24,7 @@ class NeuralTensor(SingleLayer):
     relation_tables = (*SingleLayer.relation_tables, "slices")
     default_hidden = 4
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         width = settings.dimension
         self.slices = table(relations, self.hidden * width * width, generator, spread=width**-0.5)

@@ -22,7 +22,7 @@ class Rotate(VectorScore):
 
     formula = "α − ‖h ∘ r − t‖,  |r| = 1"
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, even(settings), generator)
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
 

@@ -29,7 +29,7 @@ class Score(nn.Module):
     default_scale: float = 4.0
     tells_relations: bool = True
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__()
         self.entity_count, self.relation_count, self.dimension = entities, relations, settings.dimension
         self.entity = table(entities, settings.dimension, generator)
@@ -81,7 +81,7 @@ class VectorScore(Score):
     Such a score says how each vector given and every candidate's compare; looking vectors up by their ids is done here.
     """
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         self.relation = table(relations, settings.dimension, generator)
 
@@ -112,10 +112,14 @@ class VectorScore(Score):
         return table_of(self.with_relations(self.entity(head), self.entity(tail), rows(self.relation, candidates)))
 
 
-def table(count: int, width: int, generator: torch.Generator, spread: float | None = None) -> nn.Embedding:
-    """A row for each of `count` things: normal numbers of standard deviation `spread`, else rows of length about 1."""
-    made = nn.Embedding(count, width)
-    nn.init.normal_(made.weight, std=width**-0.5 if spread is None else spread, generator=generator)
+def table(count: int, width: int, generator: torch.Generator | None, spread: float | None = None) -> nn.Embedding:
+    """A row for each of `count` things: normal numbers of standard deviation `spread`, else rows of length about 1.
+
+    Without a generator the numbers are left as they lie in memory, for a model about to be given its weights.
+    """
+    made = nn.Embedding(count, width, _weight=torch.empty(count, width))
+    if generator is not None:
+        nn.init.normal_(made.weight, std=width**-0.5 if spread is None else spread, generator=generator)
     return made
 
 

@@ -24,7 +24,7 @@ class SingleLayer(Score):
     default_scale = 1.0
     default_hidden = 50
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         width, hidden = settings.dimension, settings.hidden or self.default_hidden
         self.hidden = hidden

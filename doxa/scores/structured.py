@@ -22,7 +22,7 @@ class Structured(Score):
     relation_tables = ("head_map", "tail_map")
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         width = settings.dimension
         self.head_map = table(relations, width * width, generator, spread=width**-0.5)

@@ -18,7 +18,7 @@ class Translation(VectorScore):
 
     formula = "α − ‖h + r − t‖"
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         self.norm = settings.norm
         self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)

@@ -22,7 +22,7 @@ class WeightedTranslation(Translation):
     formula = "α − w_r ‖h + r − t‖"
     relation_tables = ("relation", "weight")
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator) -> None:
+    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
         super().__init__(entities, relations, settings, generator)
         self.weight = nn.Embedding(relations, 1).requires_grad_(False)
         nn.init.ones_(self.weight.weight)
