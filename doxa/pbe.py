@@ -47,11 +47,6 @@ class Batch:
         return len(self.head)
 
     @property
-    def certain(self) -> bool:
-        """Whether no belief came with a confidence."""
-        return bool(self.confidence.isnan().all())
-
-    @property
     def mentioned(self) -> Tensor:
         """(B,): whether the belief came with at least one known word."""
         return self.offsets[1:] > self.offsets[:-1]

@@ -7,7 +7,7 @@ The systems before PBE rank instead: in place of each logarithm stands how far f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,8 +21,6 @@ from doxa.pbe import PBE, Batch
 from doxa.scores.comparison import Compared, Comparison, Scores, scaled, table_of
 from doxa.scores.score import VectorScore
 from doxa.settings import Settings
-
-Estimator = Callable[[Tensor, Scores, Places], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +55,40 @@ class Estimates:
         return torch.stack([weight / 3 * term for weight, term in zip(weights, terms, strict=True) if weight]).sum(0)
 
 
+class _Term(NamedTuple):
+    """One logarithm of Eq. 1 for a batch: its weight, the truth's score, the others', and where these are true too.
+
+    `floor` is ε or η of its logistic (Eqs 17, 18).
+    """
+
+    name: str
+    weight: float
+    truth: Tensor
+    others: Scores
+    own: Places
+    floor: float
+
+
+def _terms(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, rows: Rows | None) -> Iterator[_Term]:
+    """Those with a weight, one after the other."""
+    asked = _ById(pbe, batch, candidates) if rows is None else _ByVector(pbe, rows)
+    truth, floor = asked.truth(), settings.epsilon
+    if settings.head_weight:
+        own = candidates.true_heads or own_places(batch.head, candidates.heads)
+        yield _Term("head", settings.head_weight, truth, asked.heads(), own, floor)
+    if settings.tail_weight:
+        own = candidates.true_tails or own_places(batch.tail, candidates.tails)
+        yield _Term("tail", settings.tail_weight, truth, asked.tails(), own, floor)
+    own = candidates.true_relations or own_places(batch.relation, candidates.relations)
+    if settings.relation_weight:
+        yield _Term("relation", settings.relation_weight, truth, asked.relations(), own, floor)
+    if settings.mention_weight and pbe.mention is not None and len(batch.words):
+        words = pbe.mention.said(batch.words, batch.offsets)
+        true_vectors, vectors = asked.relation_vectors()
+        true_said = pbe.mention.each(words, true_vectors)
+        yield _Term("said", settings.mention_weight, true_said, pbe.mention(words, vectors), own, settings.eta)
+
+
 def estimates(
     pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, rows: Rows | None = None
 ) -> Estimates:
@@ -64,23 +96,20 @@ def estimates(
 
     A score that needs vectors alone may be given those of the batch and its candidates.
     """
-    about_triples, about_mentions = _estimator(settings, settings.epsilon), _estimator(settings, settings.eta)
-    asked = _ById(pbe, batch, candidates) if rows is None else _ByVector(pbe, rows)
-    truth = asked.truth()
-    head = relation = tail = said = torch.zeros_like(truth)
-    if settings.head_weight:
-        head = about_triples(truth, asked.heads(), candidates.true_heads or own_places(batch.head, candidates.heads))
-    if settings.tail_weight:
-        tail = about_triples(truth, asked.tails(), candidates.true_tails or own_places(batch.tail, candidates.tails))
-    own = candidates.true_relations or own_places(batch.relation, candidates.relations)
-    if settings.relation_weight:
-        relation = about_triples(truth, asked.relations(), own)
-    if settings.mention_weight and pbe.mention is not None and len(batch.words):
-        words = pbe.mention.said(batch.words, batch.offsets)
-        true_vectors, vectors = asked.relation_vectors()
-        true_said = pbe.mention.each(words, true_vectors)
-        said = torch.where(batch.mentioned, about_mentions(true_said, pbe.mention(words, vectors), own), said)
-    return Estimates(head, relation, tail, said)
+    none = pbe.score.entity.weight.new_zeros(len(batch))
+    found = {"head": none, "relation": none, "tail": none, "said": none}
+    for term in _terms(pbe, batch, candidates, settings, rows):
+        found[term.name] = _estimate(term, settings)
+    found["said"] = torch.where(batch.mentioned, found["said"], none)
+    return Estimates(**found)
+
+
+def _estimate(term: _Term, settings: Settings) -> Tensor:
+    if settings.training_estimator == "margin":
+        return margin_estimate(term.truth, table_of(term.others), term.own, settings.margin)
+    if settings.training_estimator == "negative":
+        return negative_estimate(term.truth, table_of(term.others), term.own, settings.negatives, term.floor)
+    return softmax_estimate(term.truth, table_of(term.others), term.own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +143,11 @@ class _ByVector:
     def __init__(self, pbe: PBE, rows: Rows) -> None:
         assert isinstance(pbe.score, VectorScore)
         self.score, self.scale, self.given = pbe.score, pbe.scale, rows
+        self._tails = scaled(self.score.with_tails(rows.head, rows.relation, rows.tails), self.scale)
 
     def truth(self) -> Tensor:
+        if isinstance(self._tails, Compared):
+            return self._tails.beside(self.given.tail)
         return self.scale * self.score.each(self.given.head, self.given.relation, self.given.tail)
 
     def heads(self) -> Scores:
@@ -125,23 +157,25 @@ class _ByVector:
         return scaled(self.score.with_relations(self.given.head, self.given.tail, self.given.relations), self.scale)
 
     def tails(self) -> Scores:
-        return scaled(self.score.with_tails(self.given.head, self.given.relation, self.given.tails), self.scale)
+        return self._tails
 
     def relation_vectors(self) -> tuple[Tensor, Tensor]:
         return self.given.relation, self.given.relations
 
 
-def softmax_estimate(truth: Tensor, others: Scores, own: Places) -> Tensor:
+def softmax_estimate(truth: Tensor, others: Tensor, own: Places) -> Tensor:
     """log of the truth's share in a softmax over itself and the other candidates.
 
     Exact when the candidates are all there are (Eqs 8–10, 12). `own` are the places of the truth among them.
     """
-    return _estimated(truth, others, own, _share)
+    found: Tensor = _OfTable.apply(truth, others, own, _share)  # type: ignore[no-untyped-call]
+    return found
 
 
-def margin_estimate(truth: Tensor, others: Scores, own: Places, margin: float) -> Tensor:
+def margin_estimate(truth: Tensor, others: Tensor, own: Places, margin: float) -> Tensor:
     """− mean over candidates of [γ + candidate − truth]₊, those that are true left out: margin ranking."""
-    return _estimated(truth, others, own, partial(_shortfall, margin=margin))
+    found: Tensor = _OfTable.apply(truth, others, own, partial(_shortfall, margin=margin))  # type: ignore[no-untyped-call]
+    return found
 
 
 class _Estimate(NamedTuple):
@@ -159,26 +193,29 @@ class _Estimate(NamedTuple):
 LARGE = 1e30
 """Sums of exponentials beyond this are made again, relative to the largest."""
 
-_Rule = Callable[[Tensor, Tensor, float, Tensor | float, Places], _Estimate]
-"""truth, table, slope, offset, own places: the scores are offset + slope · table, which is left as it is."""
+_Rule = Callable[[Tensor, Tensor, float, Tensor | float, Places, Tensor | None], _Estimate | None]
+"""truth, table, slope, offset, own places, into: the scores are offset + slope · table; the weights are written into
+the last, which may be the table itself, or else anew. None where the rule cannot tell without the largest score."""
 
 
-def _share(truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places) -> _Estimate:
+def _share(
+    truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places, into: Tensor | None
+) -> _Estimate | None:
     """log p = −log(1 + Σ exp(other − truth)), own places left out.
 
-    Derivatives: 1 − p by the truth, −softmax by the others.
+    Derivatives: 1 − p by the truth, −softmax by the others. None where an exponential overflows.
     """
-    weights = torch.add((offset - truth)[:, None], table, alpha=slope).exp_()
+    weights = torch.add((offset - truth)[:, None], table, alpha=slope, out=into).exp_()
     weights[own.rows, own.columns] = 0.0
     total = weights.sum(1).add_(1.0)
     if not total.amax().item() < LARGE:
-        return _share_far_below(truth, table, slope, offset, own)
+        return None
     share = total.reciprocal()
     return _Estimate(share.log(), 1 - share, weights, -share[:, None])
 
 
 def _share_far_below(truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places) -> _Estimate:
-    """The same where the truth lies so far below others that exponentials of the differences overflow."""
+    """The same where the truth may lie so far below others that exponentials of the differences overflow."""
     places = (own.rows, own.columns)
     others = (table * slope + offset).index_put_(places, table.new_tensor(-torch.inf))
     top = torch.maximum(others.amax(1), truth)
@@ -189,10 +226,16 @@ def _share_far_below(truth: Tensor, table: Tensor, slope: float, offset: Tensor 
 
 
 def _shortfall(
-    truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places, margin: float
+    truth: Tensor,
+    table: Tensor,
+    slope: float,
+    offset: Tensor | float,
+    own: Places,
+    into: Tensor | None,
+    margin: float,
 ) -> _Estimate:
     """− mean [γ + other − truth]₊; every candidate within the margin pulls alike."""
-    short = torch.add((offset + margin - truth)[:, None], table, alpha=slope).clamp_min_(0)
+    short = torch.add((offset + margin - truth)[:, None], table, alpha=slope, out=into).clamp_min_(0)
     short[own.rows, own.columns] = 0.0
     share = 1 / _false_ones(table, own)
     value = -short.sum(1) * share
@@ -200,21 +243,12 @@ def _shortfall(
     return _Estimate(value, within.sum(1) * share, within, -share[:, None])
 
 
-def _estimated(truth: Tensor, others: Scores, own: Places, rule: _Rule) -> Tensor:
-    if isinstance(others, Compared):
-        given = (others.points, others.candidates, others.offset, others.slope, others.comparison)
-        found: Tensor = _OfCompared.apply(truth, *given, own, rule)  # type: ignore[no-untyped-call]
-    else:
-        found = _OfTable.apply(truth, others, own, rule)  # type: ignore[no-untyped-call]
-    return found
-
-
 class _OfTable(torch.autograd.Function):
     """An estimate from a table of scores."""
 
     @staticmethod
     def forward(ctx: Any, truth: Tensor, table: Tensor, own: Places, rule: _Rule) -> Tensor:
-        found = rule(truth, table, 1.0, 0.0, own)
+        found = rule(truth, table, 1.0, 0.0, own, None) or _share_far_below(truth, table, 1.0, 0.0, own)
         ctx.save_for_backward(found.by_truth, found.weights, found.factor)
         return found.value
 
@@ -224,8 +258,19 @@ class _OfTable(torch.autograd.Function):
         return gradients[0] * by_truth, weights * (gradients[0][:, None] * factor), None, None
 
 
-class _OfCompared(torch.autograd.Function):
-    """An estimate from points and candidates: the table of scores becomes that of its derivatives on the way."""
+def _weighted_sum(term: _Term, rule: _Rule, weights: Tensor) -> Tensor:
+    """Σ weight · estimate over the beliefs of a batch; its gradient is made while the table of scores is at hand."""
+    if isinstance(term.others, Tensor):
+        each: Tensor = _OfTable.apply(term.truth, term.others, term.own, rule)  # type: ignore[no-untyped-call]
+        return (weights * each).sum()
+    points, candidates, offset = term.others.points, term.others.candidates, term.others.offset
+    others = (points, candidates, offset, term.others.slope, term.others.comparison)
+    found: Tensor = _WeightedSum.apply(term.truth, *others, term.own, rule, weights)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _WeightedSum(torch.autograd.Function):
+    """The table of scores becomes that of its derivatives and is let go; what is kept has the size of the batch."""
 
     @staticmethod
     def forward(
@@ -238,27 +283,30 @@ class _OfCompared(torch.autograd.Function):
         comparison: Comparison,
         own: Places,
         rule: _Rule,
+        weights: Tensor,
     ) -> Tensor:
         table = comparison.table(points, candidates)
-        found = rule(truth, table, slope, offset, own)
-        ctx.comparison, ctx.slope = comparison, slope
-        kept = table if comparison.keeps_table else None
-        ctx.save_for_backward(points, candidates, found.by_truth, found.weights, found.factor, kept)
-        return found.value
+        found = rule(truth, table, slope, offset, own, None if comparison.keeps_table else table)
+        if found is None:
+            table = comparison.table(points, candidates)
+            found = _share_far_below(truth, table, slope, offset, own)
+        factors = found.factor * (weights * slope)[:, None]
+        of_points, of_candidates = comparison.pull(found.weights, factors, points, candidates, table)
+        ctx.save_for_backward(found.by_truth * weights, of_points, of_candidates)
+        return found.value.dot(weights)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        points, candidates, by_truth, weights, factor, table = ctx.saved_tensors
-        of_truth = gradients[0] * by_truth
-        factors = gradients[0][:, None] * factor * ctx.slope
-        of_points, of_candidates = ctx.comparison.pull(weights, factors, points, candidates, table)
+        of_truth, of_points, of_candidates = ctx.saved_tensors
+        factor = gradients[0].item()
+        if factor != 1:
+            of_truth, of_points, of_candidates = of_truth * factor, of_points * factor, of_candidates * factor
         of_offset = -of_truth.sum() if ctx.needs_input_grad[3] else None
-        return of_truth, of_points, of_candidates, of_offset, None, None, None, None
+        return of_truth, of_points, of_candidates, of_offset, *[None] * 5
 
 
-def negative_estimate(truth: Tensor, others: Scores, own: Places, negatives: int, floor: float) -> Tensor:
+def negative_estimate(truth: Tensor, others: Tensor, own: Places, negatives: int, floor: float) -> Tensor:
     """log Pr(1|truth) + k · mean over candidates of log Pr(0|candidate), the truth left out (Eqs 13–16)."""
-    others = table_of(others)
     refused = log_logistic(-others, floor).index_put((own.rows, own.columns), others.new_zeros(()))
     return log_logistic(truth, floor) + negatives * refused.sum(1) / _false_ones(others, own)
 
@@ -270,10 +318,14 @@ def log_logistic(logits: Tensor, floor: float) -> Tensor:
 
 def likelihood_loss(found: Estimates, batch: Batch, settings: Settings) -> Tensor:
     """−log credence of each belief, weighted by its confidence where asked (Eq. 4)."""
-    loss = -found.log_credence(settings)
-    if settings.confidence == "weight" and not batch.certain:
-        loss = loss * batch.confidence.nan_to_num(1.0).to(loss.dtype)
-    return loss
+    return -_importance(batch, settings, found.head) * found.log_credence(settings)
+
+
+def _importance(batch: Batch, settings: Settings, like: Tensor) -> Tensor:
+    """How much each belief counts in the likelihood, (B,): its confidence where asked and given, else 1."""
+    if settings.confidence == "ignore":
+        return like.new_ones(len(batch))
+    return batch.confidence.nan_to_num(1.0).to(like.dtype)
 
 
 def confidence_loss(found: Estimates, batch: Batch, settings: Settings) -> Tensor:
@@ -306,18 +358,39 @@ def objective(
     if head_share is not None:
         found = replace(found, head=2 * head_share * found.head, tail=2 * (1 - head_share) * found.tail)
     loss = (confidence_loss if settings.objective == "confidence" else likelihood_loss)(found, batch, settings)
+    return sum(_penalties(pbe, batch, settings, rows), loss)
+
+
+def total(
+    pbe: PBE,
+    batch: Batch,
+    candidates: Candidates,
+    settings: Settings,
+    head_share: Tensor | None = None,
+    rows: Rows | None = None,
+) -> Tensor:
+    """The sum of `objective` over a batch: a shorter way to it where each belief's part is a sum of weighted terms."""
+    if settings.objective == "confidence" or settings.training_estimator == "negative":
+        return objective(pbe, batch, candidates, settings, head_share, rows).sum()
+    margin = settings.training_estimator == "margin"
+    rule = partial(_shortfall, margin=settings.margin) if margin else _share
+    importance = _importance(batch, settings, pbe.score.entity.weight)
+    more = {} if head_share is None else {"head": 2 * head_share, "tail": 2 * (1 - head_share)}
+    more["said"] = batch.mentioned
+    parts = []
+    for term in _terms(pbe, batch, candidates, settings, rows):
+        weights = importance * (-term.weight / 3)
+        parts.append(_weighted_sum(term, rule, weights * more[term.name] if term.name in more else weights))
+    return sum(parts + [penalty.sum() for penalty in _penalties(pbe, batch, settings, rows)], parts[0].new_zeros(()))
+
+
+def _penalties(pbe: PBE, batch: Batch, settings: Settings, rows: Rows | None) -> Iterator[Tensor]:
+    """What is added to each belief's loss, (B,) each."""
     if settings.n3 or settings.l2:
         used = pbe.score.rows(batch.head, batch.relation, batch.tail) if rows is None else rows.triple
-        loss = loss + settings.n3 / 3 * pbe.score.cubes(used) if settings.n3 else loss
-        loss = loss + settings.l2 * pbe.score.squares(used) if settings.l2 else loss
+        if settings.n3:
+            yield settings.n3 / 3 * pbe.score.cubes(used)
+        if settings.l2:
+            yield settings.l2 * pbe.score.squares(used)
     if settings.orthogonality:
-        loss = loss + settings.orthogonality * pbe.score.slant(batch.relation)
-    return loss
-
-
-def _estimator(settings: Settings, floor: float) -> Estimator:
-    if settings.training_estimator == "margin":
-        return lambda truth, others, own: margin_estimate(truth, others, own, settings.margin)
-    if settings.training_estimator == "negative":
-        return lambda truth, others, own: negative_estimate(truth, others, own, settings.negatives, floor)
-    return softmax_estimate
+        yield settings.orthogonality * pbe.score.slant(batch.relation)

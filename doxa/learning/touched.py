@@ -16,7 +16,7 @@ from torch.func import functional_call
 from torch.nn.functional import embedding
 
 from doxa.learning.negatives import Candidates
-from doxa.learning.objectives import Rows, objective
+from doxa.learning.objectives import Rows, total
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 
@@ -37,10 +37,10 @@ class Step(nn.Module):
         }
 
     def forward(self, batch: Batch, candidates: Candidates, head_share: Tensor | None) -> Tensor:
-        return objective(self.pbe, batch, candidates, self.settings, head_share)
+        return total(self.pbe, batch, candidates, self.settings, head_share)
 
-    def losses(self, batch: Batch, candidates: Candidates) -> Tensor:
-        """What `objective` gives, (B,), with sparse gradients of distinct rows for the large tables."""
+    def loss(self, batch: Batch, candidates: Candidates) -> Tensor:
+        """The sum of `objective` over the batch, with sparse gradients of distinct rows for the large tables."""
         entities = _Touched.of(batch.head, batch.tail, candidates.heads, candidates.tails)
         relations = _Touched.of(batch.relation, candidates.relations)
         share = None if self.head_share is None else self.head_share[batch.relation]
@@ -48,7 +48,7 @@ class Step(nn.Module):
             head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
             relation, relations_drawn = relations.rows(self.pbe.score.get_parameter("relation.weight"))
             rows = Rows(head, relation, tail, heads, relations_drawn, tails)
-            return objective(self.pbe, batch, candidates, self.settings, share, rows)
+            return total(self.pbe, batch, candidates, self.settings, share, rows)
         head, tail, heads, tails = entities.places
         relation, relations_drawn = relations.places
         small = {
@@ -57,8 +57,8 @@ class Step(nn.Module):
         }
         local = replace(batch, head=head, relation=relation, tail=tail)
         drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails)
-        losses: Tensor = functional_call(self, small, (local, drawn, share))
-        return losses
+        loss: Tensor = functional_call(self, small, (local, drawn, share))
+        return loss
 
 
 @dataclass(frozen=True)

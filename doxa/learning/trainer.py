@@ -166,7 +166,7 @@ class Trainer:
         another way than all later ones, and so round differently."""
         rows = np.arange(min(self.batch, len(self.beliefs)))
         for _ in range(2):
-            self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(0, rows)).sum().backward()  # type: ignore[no-untyped-call]
+            self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows)).backward()  # type: ignore[no-untyped-call]
             self.pbe.zero_grad()
 
     def keep_best(self) -> None:
@@ -203,7 +203,7 @@ class Trainer:
         settings = self.settings
         start = number % self.steps_per_epoch * self.batch
         rows = order[start : start + self.batch]
-        loss = self._objective.losses(Batch.of(self.beliefs, rows), self._candidates(number, rows)).sum()
+        loss = self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(number, rows))
         value = float(loss.detach())
         if not math.isfinite(value):
             raise DoxaError(

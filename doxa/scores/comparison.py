@@ -28,6 +28,10 @@ class Comparison(Protocol):
 
     keeps_table: bool
 
+    def each(self, points: Tensor, others: Tensor) -> Tensor:
+        """Of every point with the one beside it, (B, d), (B, d) → (B,), with gradients."""
+        ...
+
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         """(B, d), (C, d) → (B, C), outside the gradient."""
         ...
@@ -47,6 +51,9 @@ class Product:
 
     keeps_table = False
 
+    def each(self, points: Tensor, others: Tensor) -> Tensor:
+        return (points * others).sum(-1)
+
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         return points @ candidates.T
 
@@ -61,10 +68,13 @@ class Distance:
 
     keeps_table = True
 
+    def each(self, points: Tensor, others: Tensor) -> Tensor:
+        return lengths(points - others)
+
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         near, far = _squares(points), _squares(candidates)
         least = (near.amax() + far.amax()).item() * ROUNDING * torch.finfo(points.dtype).eps
-        table = torch.addmm(far.T, points, candidates.T, alpha=-2).add_(near)
+        table = (near + far.T).addmm_(points, candidates.T, alpha=-2)
         return table.clamp_(min=max(least, SMALLEST)).sqrt_()
 
     def pull(
@@ -91,6 +101,10 @@ class Compared:
 
     def scaled(self, factor: float) -> Compared:
         return replace(self, slope=self.slope * factor, offset=self.offset * factor)
+
+    def beside(self, others: Tensor) -> Tensor:
+        """The score of each point with the one of the same row, (B, d) → (B,)."""
+        return self.offset + self.slope * self.comparison.each(self.points, others)
 
     def table(self) -> Tensor:
         """The scores, with gradients where they are wanted."""

@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from doxa.learning.negatives import Candidates, Places, every_candidate
 from doxa.learning.objectives import estimates, log_logistic, objective, softmax_estimate
+from doxa.learning.touched import Step
+from doxa.pbe import Batch
 from doxa.settings import Settings
+from doxa.systems import build
 from tests import reference
 from tests.test_pbe import batch
-from tests.worlds import assert_gradients_equal_finite_differences, random_pbe
+from tests.worlds import assert_gradients_equal_finite_differences, beliefs, random_pbe
 
 ROWS = [(0, 0, 1, [0, 2]), (5, 3, 6, []), (2, 1, 2, [4]), (3, 2, 1, [0, 1, 2, 3])]
 CONFIDENCE = [0.9, 0.3, float("nan"), 1.0]
@@ -117,3 +120,22 @@ def test_the_softmax_holds_however_far_the_truth_lies_from_the_others(gap):
     assert found.item() == pytest.approx(-whole, rel=1e-6)
     assert truth.grad.item() == pytest.approx(1 - np.exp(-whole), abs=1e-6)
     assert others.grad[0].tolist() == pytest.approx([-np.exp(gap - whole), -np.exp(gap - 1 - whole)], abs=1e-6)
+
+
+@pytest.mark.parametrize("score", ["translation", "complex"])
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_the_short_way_to_the_sum_equals_the_long_one_at_any_scale(score, scale):
+    """Also where exponentials overflow in float32."""
+    some = beliefs([("a", "r", "b"), ("b", "s", "c"), ("c", "r", "d"), ("d", "t", "a")])
+    s = Settings(score=score, dimension=4, scale=scale)
+    pbe = build(some, s)
+    batch, drawn = Batch.of(some), every_candidate(pbe)
+    step = Step(pbe, s).loss(batch, drawn)
+    step.backward()
+    short = pbe.score.entity.weight.grad.to_dense()
+    pbe.zero_grad()
+    whole = objective(pbe, batch, drawn, s).sum()
+    whole.backward()
+    assert step.item() == pytest.approx(whole.item(), rel=1e-5)
+    assert torch.isfinite(short).all()
+    assert torch.allclose(short, pbe.score.entity.weight.grad, rtol=1e-3, atol=1e-4 * scale)

@@ -44,9 +44,9 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way):
     plain.sum().backward()
     dense = {name: p.grad.to_dense().clone() for name, p in pbe.named_parameters() if p.grad is not None}
     pbe.zero_grad()
-    losses = Step(pbe, settings).losses(batch, drawn)
-    losses.sum().backward()
-    assert torch.allclose(losses, plain)
+    loss = Step(pbe, settings).loss(batch, drawn)
+    loss.backward()
+    assert torch.allclose(loss, plain.sum())
     assert pbe.score.entity.weight.grad.is_sparse
     for name, gradient in dense.items():
         assert torch.allclose(dict(pbe.named_parameters())[name].grad.to_dense(), gradient, atol=1e-12), name
@@ -55,6 +55,6 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way):
 def test_each_touched_row_comes_once():
     settings = Settings(dimension=4)
     pbe = build(SOME, settings)
-    Step(pbe, settings).losses(Batch.of(SOME), every_candidate(pbe)).sum().backward()
+    Step(pbe, settings).loss(Batch.of(SOME), every_candidate(pbe)).backward()
     rows = pbe.score.entity.weight.grad._indices()[0]
     assert len(rows.unique()) == len(rows)

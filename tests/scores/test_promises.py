@@ -111,7 +111,7 @@ def test_only_touched_rows_move(variant):
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
     batch = Batch.of(some, np.array([0]))
     candidates = draw_candidates(every_candidate(pbe), 2, np.random.default_rng(0))
-    Step(pbe, settings).losses(batch, candidates).sum().backward()
+    Step(pbe, settings).loss(batch, candidates).backward()
     RowAdagrad(pbe).step(0.1)
     touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
     moved = (pbe.score.entity.weight != before["score.entity.weight"]).any(1)
