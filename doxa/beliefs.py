@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa.errors import DoxaError, did_you_mean
-from doxa.mentions import Ragged, words
+from doxa.mentions import Ragged, encoded, words
 
 Ids = NDArray[np.int64]
 
@@ -52,6 +53,15 @@ class Vocabulary:
         if identifier is None:
             raise DoxaError(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
         return int(identifier)
+
+    def every(self, names: Sequence[str]) -> Ids:
+        """The ids of several names; an unknown one is an error that offers the nearest names."""
+        if len(names) == 1:
+            return np.array([self.id(names[0])])
+        ids = self.ids(pl.Series(names, dtype=pl.String))
+        if (ids == UNKNOWN).any():
+            self.id(names[int(np.argmin(ids))])
+        return ids
 
     def _suggestion(self, name: str) -> str:
         plain = name.lower()
@@ -102,18 +112,14 @@ class Beliefs:
         Without `names` the vocabulary is made from the table itself.
         """
         bags = words(table["mention"]) if "mention" in table.columns else None
-        flat = bags.explode(empty_as_null=False) if bags is not None else pl.Series([], dtype=pl.String)
         if names is None:
+            flat = bags.explode(empty_as_null=False) if bags is not None else pl.Series([], dtype=pl.String)
             names = Names(
                 Vocabulary.of("entity", table["head"], table["tail"]),
                 Vocabulary.of("relation", table["relation"]),
                 Vocabulary.of("word", flat),
             )
-        if bags is None:
-            mention = Ragged.empty(len(table))
-        else:
-            lengths = bags.list.len().to_numpy().astype(np.int64)
-            mention = Ragged.from_lengths(np.arange(len(flat)), lengths).mapped(names.words.ids(flat))
+        mention = Ragged.empty(len(table)) if bags is None else encoded(bags, names.words.ids)
         return cls(
             names=names,
             head=names.entities.ids(table["head"]),

@@ -102,43 +102,47 @@ def train(
 @app.command(context_settings={"ignore_unknown_options": True})
 def ask(
     model: ModelFolder,
-    head: Annotated[str, typer.Argument(help="Head, or '?'.")],
-    relation: Annotated[str, typer.Argument(help="Relation, or '?'.")],
-    tail: Annotated[str, typer.Argument(help="Tail, or '?'.")],
+    head: Annotated[str | None, typer.Argument(help="Head, or '?'.")] = None,
+    relation: Annotated[str | None, typer.Argument(help="Relation, or '?'.")] = None,
+    tail: Annotated[str | None, typer.Argument(help="Tail, or '?'.")] = None,
     mention: Annotated[
         str | None, typer.Option(help="Words that state the relation, when it is the one missing.")
     ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option("--questions", metavar="FILE", help="Ask all of a file: head, relation, tail by TABs."),
+    ] = None,
     top: Annotated[int, typer.Option(help="How many answers.", min=1)] = 10,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out what is already known.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Answer as JSON, one line for each question.")] = False,
 ) -> None:
     """Ask for what is missing: exactly one of HEAD, RELATION and TAIL is '?'.
 
-    Example: `doxa ask model Lyon 'located in' '?'`
+    A file of questions holds one a line, with an optional mention; they are answered together, far faster than one by
+    one.
+
+    Examples: `doxa ask model Lyon 'located in' '?'`, `doxa ask model --questions asked.tsv --top 3 --json > answers`
     """
-    from doxa import display
+    from doxa import display, files
     from doxa.model import Model
 
-    missing = [place for place, part in enumerate((head, relation, tail)) if part == "?"]
-    if len(missing) != 1:
+    given = [part for part in (head, relation, tail) if part is not None]
+    if (questions is None and len(given) < 3) or (questions is not None and given):
         raise UsageError(
-            f"{len(missing) or 'none'} of HEAD, RELATION and TAIL {'is' if len(missing) < 2 else 'are'} '?'; "
-            "expected exactly one",
+            "expected HEAD, RELATION and TAIL, one of them '?', or --questions FILE",
             "for example: doxa ask MODEL Lyon 'located in' '?'",
         )
-    if mention is not None and missing != [1]:
-        raise UsageError("--mention helps to find the relation; here the relation is given", "leave --mention out")
-    learnt = Model.load(model)
-    if missing == [2]:
-        answer = learnt.tails(head, relation, top, new_only)
-    elif missing == [0]:
-        answer = learnt.heads(relation, tail, top, new_only)
+    if questions is None:
+        asked = [(str(head), str(relation), str(tail), mention)]
     else:
-        answer = learnt.relations(head, tail, mention, top, new_only)
-    if json_:
-        print(json.dumps(answer.as_dict(), ensure_ascii=False))
-    else:
-        display.say(str(answer))
+        table = files.read(questions)
+        said = table["mention"] if "mention" in table.columns else [None] * len(table)
+        asked = list(zip(table["head"], table["relation"], table["tail"], said, strict=True))
+    for answer in Model.load(model).ask(asked, top, new_only):
+        if json_:
+            print(json.dumps(answer.as_dict(), ensure_ascii=False))
+        else:
+            display.say(str(answer))
 
 
 @app.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,3 +65,10 @@ def words(texts: pl.Series) -> pl.Series:
     """
     found = texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
     return found.list.unique(maintain_order=True)
+
+
+def encoded(bags: pl.Series, ids: Callable[[pl.Series], NDArray[np.int64]]) -> Ragged:
+    """Lists of words as ids; words without one (-1) drop out."""
+    lengths = bags.list.len().to_numpy().astype(np.int64)
+    flat = bags.explode(empty_as_null=False)
+    return Ragged.from_lengths(np.arange(len(flat)), lengths).mapped(ids(flat))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from doxa import answering, store
-from doxa.answering import Answer
+from doxa.answering import Answer, Question
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
 from doxa.learnt import Learnt
@@ -16,17 +17,21 @@ class Model(Learnt):
 
     def tails(self, head: str, relation: str, top: int = 10, new_only: bool = False) -> Answer:
         """Which tail? Pr(t|h,r), most probable first."""
-        return answering.tails(self, head, relation, top, new_only)
+        return answering.tails(self, [head], [relation], top, new_only)[0]
 
     def heads(self, relation: str, tail: str, top: int = 10, new_only: bool = False) -> Answer:
         """Which head? Pr(h|r,t), most probable first."""
-        return answering.heads(self, relation, tail, top, new_only)
+        return answering.heads(self, [relation], [tail], top, new_only)[0]
 
     def relations(
         self, head: str, tail: str, mention: str | None = None, top: int = 10, new_only: bool = False
     ) -> Answer:
         """Which relation? Pr(r|h,t,m), most probable first."""
-        return answering.relations(self, head, tail, mention, top, new_only)
+        return answering.relations(self, [head], [tail], [mention], top, new_only)[0]
+
+    def ask(self, questions: Sequence[Question], top: int = 10, new_only: bool = False) -> list[Answer]:
+        """Many questions at once, each ⟨head, relation, tail[, mention]⟩ with '?' for the one that is missing."""
+        return answering.ask(self, questions, top, new_only)
 
     def credence(self, beliefs: Beliefs) -> Numbers:
         """The probability that each belief is true; NaN where it names something the model never saw."""

@@ -189,10 +189,10 @@ def test_a_file_that_is_not_there_for_judge_and_evaluate(doxa, model, tmp_path):
     [
         (("9,9", "up", "?"), 1, "no entity '9,9' in this model"),
         (("1,1", "upp", "?"), 1, "no relation 'upp' in this model. Did you mean 'up'?"),
-        (("1,1", "up", "1,2"), 2, "none of HEAD, RELATION and TAIL is '?'; expected exactly one"),
-        (("?", "up", "?"), 2, "2 of HEAD, RELATION and TAIL are '?'; expected exactly one"),
-        (("?", "?", "?"), 2, "3 of HEAD"),
-        (("1,1", "up", "?", "--mention", "x"), 2, "--mention helps to find the relation"),
+        (("1,1", "up", "1,2"), 2, "none of head, relation and tail is '?'; expected exactly one"),
+        (("?", "up", "?"), 2, "2 of head, relation and tail are '?'; expected exactly one"),
+        (("?", "?", "?"), 2, "3 of head"),
+        (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to find the relation"),
     ],
 )
 def test_bad_questions(doxa, model, question, code, message):
@@ -384,3 +384,15 @@ def test_systems_lists_formula_size_and_answers(doxa):
     found = json.loads(doxa("systems", "--json")[1])
     assert {row["system"]: row["parameters"] for row in found["systems"]}["pbe"] == (14_951 + 1_345) * 200
     assert [row["answers"] for row in found["systems"] if row["system"] == "jrme"] == [["relation"]]
+
+
+def test_a_file_of_questions_is_answered_line_by_line(doxa, model, tmp_path):
+    asked = tmp_path / "asked.tsv"
+    asked.write_text("1,1\tup\t?\n1,1\t?\t1,2\n", encoding="utf-8")
+    code, text, err = doxa("ask", model, "--questions", asked, "--top", "1", "--json")
+    found = [json.loads(line) for line in text.splitlines()]
+    assert code == 0, err
+    assert [answer["question"] for answer in found] == [["1,1", "up", "?", None], ["1,1", "?", "1,2", None]]
+    assert all(len(answer["answers"]) == 1 for answer in found)
+    assert doxa("ask", model, "1,1", "--questions", asked)[0] == 2
+    assert doxa("ask", model, "1,1", "up")[0] == 2

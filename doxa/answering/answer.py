@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.beliefs import Ids, Vocabulary
+from doxa.facts import Pairs
 
 
 @dataclass(frozen=True)
@@ -53,24 +55,55 @@ class Answer:
         }
 
 
-def ranked(
-    logits: Tensor, candidates: Ids, known: Ids, names: Vocabulary, top: int, new_only: bool
-) -> tuple[Candidate, ...]:
-    """The `top` most probable candidates by the softmax of their logits; equal ones in order of their ids."""
-    probability = logits.double().softmax(0).numpy()
-    is_known = np.isin(candidates, known)
-    open_places = np.flatnonzero(~is_known) if new_only else np.arange(len(candidates))
-    return tuple(
-        Candidate(names[candidates[place]], float(probability[place]), bool(is_known[place]))
-        for place in open_places[first(probability[open_places], top)]
-    )
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions of one kind, to be answered in blocks: who the candidates are, and what is known of them.
+
+    `logits` scores questions (their numbers) against all candidates, (B, C); `known` pairs questions, numbered within
+    the block, with the ids of their known answers.
+    """
+
+    candidates: Ids
+    names: Vocabulary
+    logits: Callable[[Ids], Tensor]
+    known: Callable[[Ids], Pairs]
+
+    def answers(self, blocks: Iterable[Ids], top: int, new_only: bool) -> list[tuple[Candidate, ...]]:
+        """The `top` most probable candidates of each question; equal ones in order of their ids."""
+        found: list[tuple[Candidate, ...]] = []
+        for block in blocks:
+            logits = self.logits(block)
+            question, answer = self.known(block)
+            column = np.searchsorted(self.candidates, answer)
+            present = column < len(self.candidates)
+            present[present] = self.candidates[column[present]] == answer[present]
+            question, column = question[present], column[present]
+            top_here = min(top, len(self.candidates))
+            probability = logits.softmax(1)
+            if new_only:
+                logits[torch.from_numpy(question), torch.from_numpy(column)] = -torch.inf
+            place = largest(logits, top_here)
+            shown = np.isfinite(np.take_along_axis(logits.numpy(), place, 1))
+            keys = np.sort(question * len(self.candidates) + column)
+            wanted = np.arange(len(block))[:, None] * len(self.candidates) + place
+            is_known = np.searchsorted(keys, wanted, "right") > np.searchsorted(keys, wanted)
+            names = self.names.names.gather(self.candidates[place].ravel()).to_list()
+            chances = np.take_along_axis(probability.numpy(), place, 1)
+            every = zip(names, chances.ravel().tolist(), is_known.ravel().tolist(), strict=True)
+            for row in shown:
+                of_row = [Candidate(*next(every)) for _ in range(top_here)]
+                found.append(tuple(candidate for candidate, show in zip(of_row, row.tolist(), strict=True) if show))
+        return found
 
 
-def first(values: NDArray[np.float64], count: int) -> Ids:
-    """Places of the `count` largest values, largest first, equal ones in order."""
-    count = min(max(count, 0), len(values))
-    places = np.arange(len(values))
-    if 0 < count < len(values) // 2:
-        least = np.partition(values, len(values) - count)[len(values) - count]
-        places = np.flatnonzero(values >= least)
-    return places[np.argsort(-values[places], kind="stable")[:count]]
+def largest(table: Tensor, count: int) -> NDArray[np.int64]:
+    """Columns of the `count` largest numbers of each row, largest first, equal ones in order, (B, C) → (B, count)."""
+    if not count:
+        return np.zeros((len(table), 0), np.int64)
+    value, place = table.topk(count, dim=1)
+    order = np.lexsort((place.numpy(), -value.numpy()))
+    places = np.take_along_axis(place.numpy(), order, 1)
+    crowded = (table >= value[:, -1:]).sum(1) > count  # equal ones at the edge: the first of them must be in
+    for row in np.flatnonzero(crowded.numpy()):
+        places[row] = np.argsort(-table[row].numpy(), kind="stable")[:count]
+    return places

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 import torch
+from torch import Tensor
 
-from doxa.answering.answer import Answer, ranked
+from doxa.answering.answer import Answer, Asked
+from doxa.beliefs import Ids
 from doxa.learnt import Learnt
-from doxa.mentions import words
+from doxa.mentions import encoded, words
 
 
 @torch.no_grad()
 def relations(
-    learnt: Learnt, head: str, tail: str, mention: str | None = None, top: int = 10, new_only: bool = False
-) -> Answer:
+    learnt: Learnt,
+    heads: Sequence[str],
+    tails: Sequence[str],
+    mentions: Sequence[str | None],
+    top: int = 10,
+    new_only: bool = False,
+) -> list[Answer]:
     """Pr(r|h,t,m) over all relations (Eq. 6); Pr(r|h,t) when there is no mention or none of its words is known."""
     learnt.must_answer("relation")
     names, pbe = learnt.names, learnt.pbe
-    h, t = np.array([names.entities.id(head)]), np.array([names.entities.id(tail)])
-    said = names.words.ids(words(pl.Series([mention], dtype=pl.String))[0])
-    said = said[said >= 0] if pbe.mention is not None else said[:0]
-    logits = pbe.log_relations_with_mention(
-        torch.from_numpy(h), torch.from_numpy(t), torch.from_numpy(said), torch.tensor([0, len(said)])
-    )[0]
-    temperature = learnt.temperatures.relation_said if len(said) else learnt.temperatures.relation
-    known = learnt.known.links(h, t)[1]
-    answers = ranked(logits / temperature, np.arange(pbe.relations), known, names.relations, top, new_only)
-    return Answer((head, "?", tail, mention), answers)
+    h, t = names.entities.every(heads), names.entities.every(tails)
+    head, tail = torch.from_numpy(h), torch.from_numpy(t)
+    said = encoded(words(pl.Series(mentions, dtype=pl.String)), names.words.ids)
+    heat, heat_said = learnt.temperatures.relation, learnt.temperatures.relation_said
+
+    def logits(rows: Ids) -> Tensor:
+        of_rows = said.take(rows)
+        values, offsets = torch.from_numpy(of_rows.values), torch.from_numpy(of_rows.offsets)
+        if pbe.mention is None:
+            values, offsets = values[:0], torch.zeros_like(offsets)
+        found = pbe.log_relations_with_mention(head[rows], tail[rows], values, offsets)
+        spoken = (offsets[1:] > offsets[:-1]).to(found.dtype)[:, None]
+        return found / (heat_said * spoken + heat * (1 - spoken))
+
+    asked = Asked(np.arange(pbe.relations), names.relations, logits, lambda rows: learnt.known.links(h[rows], t[rows]))
+    answers = asked.answers(pbe.blocks(len(h), pbe.relations), top, new_only)
+    questions = [(h, "?", t, m) for h, t, m in zip(heads, tails, mentions, strict=True)]
+    return [Answer(question, found) for question, found in zip(questions, answers, strict=True)]

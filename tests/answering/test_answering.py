@@ -4,7 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
+from doxa.answering.answer import largest
 from doxa.beliefs import Beliefs
 from doxa.credence import Temperatures
 from doxa.errors import DoxaError
@@ -121,3 +125,43 @@ def test_a_loaded_model_answers_the_same(model, tmp_path):
     some = Beliefs.from_table(board(4))
     assert np.array_equal(loaded.credence(some), model.credence(some))
     assert repr(loaded) == repr(model)
+
+
+QUESTIONS = [
+    ("1,1", "up", "?"),
+    ("?", "up", "1,2"),
+    ("1,1", "?", "1,2"),
+    ("1,1", "?", "1,2", "one step up"),
+    ("2,2", "up", "?", None),
+]
+
+
+@pytest.mark.parametrize("new_only", [False, True])
+@pytest.mark.parametrize("top", [1, 3, 99])
+def test_many_questions_have_the_answers_of_each_alone(model, top, new_only):
+    found = model.ask(QUESTIONS * 20, top=top, new_only=new_only)
+    alone = [
+        model.tails("1,1", "up", top, new_only),
+        model.heads("up", "1,2", top, new_only),
+        model.relations("1,1", "1,2", None, top, new_only),
+        model.relations("1,1", "1,2", "one step up", top, new_only),
+        model.tails("2,2", "up", top, new_only),
+    ]
+    assert [answer.question for answer in found] == [answer.question for answer in alone * 20]
+    for one, other in zip(found, alone * 20, strict=True):
+        assert [c.name for c in one] == [c.name for c in other]
+        assert [c.known for c in one] == [c.known for c in other]
+        assert [c.probability for c in one] == pytest.approx([c.probability for c in other], rel=1e-4)
+
+
+@pytest.mark.parametrize("question", [("?", "up", "?"), ("1,1", "up", "1,2"), ("1,1", "up", "?", "said")])
+def test_a_question_asks_for_exactly_one_thing(model, question):
+    with pytest.raises(DoxaError, match="question 2"):
+        model.ask([QUESTIONS[0], question])
+
+
+@given(st.lists(st.lists(st.integers(-3, 3), min_size=6, max_size=6), min_size=1, max_size=4), st.integers(0, 6))
+def test_the_largest_come_first_and_equal_ones_in_order(rows, count):
+    table = torch.tensor(rows, dtype=torch.float32)
+    expected = [sorted(range(6), key=lambda place, row=row: (-row[place], place))[:count] for row in rows]
+    assert largest(table, count).tolist() == expected
