@@ -289,6 +289,75 @@ def settings(
 
 
 @app.command()
+def bench(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; all if left out."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth make their own.")
+    ] = None,
+    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
+) -> None:
+    """Measure how fast doxa trains, ranks, answers and loads here, beside what the machine itself can do.
+
+    The limit of training and ranking is the bare matrix products of the same shapes, timed in turns with them in the
+    same process; that of several workers is as many times one worker. Nothing else should run meanwhile.
+
+    Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
+    """
+    from doxa import bench as benches
+    from doxa import display
+    from doxa.files.atomic import written
+
+    kinds = kinds or list(benches.KINDS)
+    for kind in kinds:
+        _one_of("bench", kind, tuple(benches.KINDS))
+    wanting = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
+    if wanting and data is None:
+        raise UsageError(
+            f"bench {wanting[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
+        )
+    figures = []
+    for kind in kinds:
+        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
+        with display.busy(f"bench {kind}"):
+            for figure in benches.KINDS[kind](**options):
+                figures.append(figure)
+                display.show_figure(figure)
+    found = benches.Bench(tuple(figures))
+    display.say(
+        f"\n{found.machine['processor']}, {found.machine['cores']} cores; "
+        + ", ".join(f"{name} {number}" for name, number in found.machine["versions"].items())
+    )
+    if json_ is not None:
+        with written(json_) as unfinished:
+            unfinished.write_text(json.dumps(found.as_dict(), indent=1) + "\n", encoding="utf-8")
+
+
+@data_app.command("generate")
+def generate_(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="TSV file to write; .gz and .zst too.")],
+    beliefs: Annotated[int, typer.Option(help="How many.", min=1)] = 1_000_000,
+    entities: Annotated[int, typer.Option(help="Among so many entities.", min=1)] = 100_000,
+    relations: Annotated[int, typer.Option(help="And so many relations.", min=1)] = 100,
+    seed: Annotated[int, typer.Option(help="Decides every draw.", min=0)] = 0,
+) -> None:
+    """Make a knowledge base of any size with planted structure, to measure with.
+
+    Each relation leads from every group of entities to one other group; a few entities stand in many beliefs.
+
+    Example: `doxa data generate made.tsv --beliefs 10000000 --entities 1000000`
+    """
+    from doxa import display, files
+    from doxa.generate import tables
+
+    files.write(tables(beliefs, entities, relations, seed), out)
+    display.say(f"{out}: {beliefs:,} beliefs")
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the pictures.")] = Path("demo"),
     force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,

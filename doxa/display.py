@@ -13,6 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 if TYPE_CHECKING:
+    from doxa.bench import Figure
     from doxa.evaluation.ranks import Metrics
     from doxa.evaluation.report import Evaluation
     from doxa.learning.trainer import Progress as TrainingProgress
@@ -72,6 +73,13 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
                 err.print(f"  {now.fraction:4.0%}  {state} · {now.seconds:.0f} s")
 
         yield report
+
+
+def show_figure(figure: Figure) -> None:
+    """One line of a benchmark."""
+    value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.2f}"
+    share = "" if figure.share is None else f"{figure.share:.2f} of the limit"
+    say(f"  {figure.name:<32} {value:>10} {figure.unit:<12} {share:<18} {figure.note}".rstrip())
 
 
 @contextmanager

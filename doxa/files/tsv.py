@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import logging
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -48,25 +49,29 @@ def read(path: str | Path, on_error: OnError = "raise") -> pl.DataFrame:
     return table
 
 
-def write(table: pl.DataFrame, path: str | Path) -> None:
-    """Write a table of beliefs; a header is added when there is more than the triple. All or nothing."""
+def write(tables: pl.DataFrame | Iterable[pl.DataFrame], path: str | Path) -> None:
+    """Write a table of beliefs, or several of the same columns one after the other, all or nothing.
+
+    A header is added when there is more than the triple.
+    """
     path = Path(path)
-    table = table.drop("line", strict=False)
-    for column in table.columns:
-        if table[column].dtype == pl.String and table[column].str.contains(r"[\t\n\r]").any():
-            raise DoxaError(f"{path}: a {column} holds a TAB or line break, which a TSV file cannot carry")
     compression: Literal["gzip", "zstd", "uncompressed"] = (
         "gzip" if path.suffix == ".gz" else "zstd" if path.suffix == ".zst" else "uncompressed"
     )
     with written(path) as unfinished, unfinished.open("wb") as file:
-        table.write_csv(
-            file,
-            separator="\t",
-            quote_style="never",
-            include_header=table.columns != ["head", "relation", "tail"],
-            compression=compression,
-            check_extension=False,
-        )
+        for number, table in enumerate([tables] if isinstance(tables, pl.DataFrame) else tables):
+            table = table.drop("line", strict=False)
+            for column in table.columns:
+                if table[column].dtype == pl.String and table[column].str.contains(r"[\t\n\r]").any():
+                    raise DoxaError(f"{path}: a {column} holds a TAB or line break, which a TSV file cannot carry")
+            table.write_csv(
+                file,
+                separator="\t",
+                quote_style="never",
+                include_header=number == 0 and table.columns != ["head", "relation", "tail"],
+                compression=compression,
+                check_extension=False,
+            )
 
 
 @dataclass
