@@ -19,7 +19,7 @@ from doxa.settings import Settings as Settings
 
 def read(path: str | Path, on_error: OnError = "raise") -> Beliefs:
     """The beliefs of a file; `on_error="skip"` leaves faulty lines out and logs how many."""
-    return Beliefs.from_table(files.read(path, on_error))
+    return Beliefs.from_tables(files.blocks(path, on_error))
 
 
 def write(beliefs: Beliefs, path: str | Path) -> None:

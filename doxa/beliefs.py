@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -40,11 +43,15 @@ class Vocabulary:
     def __getitem__(self, identifier: int) -> str:
         return str(self.names[int(identifier)])
 
+    @cached_property
+    def _enum(self) -> pl.Enum:
+        return pl.Enum(self.names)
+
     def ids(self, values: pl.Series) -> Ids:
         """The id of every value, `UNKNOWN` where the vocabulary lacks it."""
         if not len(self.names):
             return np.full(len(values), UNKNOWN, np.int64)
-        codes = values.cast(pl.String).cast(pl.Enum(self.names), strict=False).to_physical()
+        codes = values.cast(pl.String).cast(self._enum, strict=False).to_physical()
         return codes.cast(pl.Int64).fill_null(UNKNOWN).to_numpy().astype(np.int64)
 
     def id(self, name: str) -> int:
@@ -111,24 +118,52 @@ class Beliefs:
 
         Without `names` the vocabulary is made from the table itself.
         """
-        bags = words(table["mention"]) if "mention" in table.columns else None
-        if names is None:
-            flat = bags.explode(empty_as_null=False) if bags is not None else pl.Series([], dtype=pl.String)
-            names = Names(
-                Vocabulary.of("entity", table["head"], table["tail"]),
-                Vocabulary.of("relation", table["relation"]),
-                Vocabulary.of("word", flat),
-            )
-        mention = Ragged.empty(len(table)) if bags is None else encoded(bags, names.words.ids)
+        return cls.from_tables([table], names)
+
+    @classmethod
+    def from_tables(cls, tables: Iterable[pl.DataFrame], names: Names | None = None) -> Beliefs:
+        """Encode tables of the same columns, end to end; none is kept."""
+        entity = _Coder("entity", names.entities if names else None)
+        relation = _Coder("relation", names.relations if names else None)
+        word = _Coder("word", names.words if names else None)
+        columns: dict[str, list[NDArray[Any]]] = {}
+        texts: list[pl.Series] = []
+        rows = 0
+
+        def put(name: str, part: NDArray[Any]) -> None:
+            columns.setdefault(name, []).append(part)
+
+        for table in tables:
+            rows += len(table)
+            put("head", entity.codes(table["head"]))
+            put("tail", entity.codes(table["tail"]))
+            put("relation", relation.codes(table["relation"]))
+            if "mention" in table.columns:
+                said = encoded(words(table["mention"]), word.codes)
+                put("words", said.values)
+                put("lengths", said.lengths)
+                texts.append(table["mention"])
+            if "confidence" in table.columns:
+                put("confidence", table["confidence"].cast(pl.Float64).fill_null(math.nan).to_numpy())
+            if "label" in table.columns:
+                put("label", table["label"].cast(pl.Int8).to_numpy())
+
+        def whole(name: str, kind: type) -> NDArray[Any]:
+            return np.concatenate(columns.pop(name), dtype=kind)
+
+        names = names or Names(entity.vocabulary(), relation.vocabulary(), word.vocabulary())
+        del entity, relation, word  # their memory serves the columns
         return cls(
             names=names,
-            head=names.entities.ids(table["head"]),
-            relation=names.relations.ids(table["relation"]),
-            tail=names.entities.ids(table["tail"]),
-            mention=mention,
-            confidence=_numbers(table, "confidence"),
-            label=_numbers(table, "label").astype(np.int8) if "label" in table.columns else None,
-            text=table["mention"] if "mention" in table.columns else None,
+            head=whole("head", np.int64),
+            relation=whole("relation", np.int64),
+            tail=whole("tail", np.int64),
+            mention=Ragged.from_lengths(whole("words", np.int64), whole("lengths", np.int64))
+            if texts
+            else Ragged.empty(rows),
+            confidence=whole("confidence", np.float64) if "confidence" in columns else certain(rows),
+            label=whole("label", np.int8) if "label" in columns else None,
+            text=pl.concat(texts) if texts else None,
         )
 
     def to_table(self) -> pl.DataFrame:
@@ -259,10 +294,31 @@ def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int = 0) -> tuple[B
     return tuple(beliefs.where(part == number) for number in range(len(shares) + 1))
 
 
-def _numbers(table: pl.DataFrame, column: str) -> NDArray[np.float64]:
-    if column not in table.columns:
-        return np.full(len(table), np.nan)
-    return table[column].cast(pl.Float64).fill_null(float("nan")).to_numpy().astype(np.float64)
+def certain(rows: int) -> NDArray[np.float64]:
+    """No confidence for any of so many beliefs, without taking up memory."""
+    return np.broadcast_to(np.float64(math.nan), rows)
+
+
+class _Coder:
+    """Names to codes: those of a vocabulary (`UNKNOWN` for others), or new ones in order of first appearance."""
+
+    def __init__(self, kind: str, vocabulary: Vocabulary | None) -> None:
+        self.kind, self._vocabulary = kind, vocabulary
+        self._type = pl.Categorical(pl.Categories.random("doxa"))
+        self._count = 0
+        self._anchor = pl.Series([], dtype=self._type)
+        """Codes are forgotten when no series has them any more."""
+
+    def codes(self, values: pl.Series) -> NDArray[np.int32]:
+        if self._vocabulary is not None:
+            return self._vocabulary.ids(values).astype(np.int32)
+        codes = values.cast(pl.String).cast(self._type).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
+        self._count = max(self._count, int(codes.max(initial=-1)) + 1)
+        return codes
+
+    def vocabulary(self) -> Vocabulary:
+        names = pl.Series(np.arange(self._count, dtype=np.uint32)).cat.to(self._type)
+        return Vocabulary(names.cast(pl.String), self.kind)
 
 
 def _translation(source: Vocabulary, target: Vocabulary) -> Ids:

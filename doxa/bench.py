@@ -224,7 +224,7 @@ def _read(data: Path, part: str) -> Beliefs:
     found = getattr(files.dataset(data), part)
     if found is None:
         raise DoxaError(f"{data} holds no {part} file", "give a dataset folder with train, valid and test")
-    return Beliefs.from_table(files.read(found))
+    return Beliefs.from_tables(files.blocks(found))
 
 
 def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
@@ -288,7 +288,7 @@ def _crew(beliefs: Beliefs, settings: Settings, workers: int, seconds: float) ->
 
 def _load(path: Path, answers: Any) -> None:
     before = _peak_mb()
-    seconds = _seconds(lambda: Beliefs.from_table(files.read(path)))
+    seconds = _seconds(lambda: Beliefs.from_tables(files.blocks(path)))
     answers.put((seconds, _peak_mb() - before))
 
 

@@ -400,9 +400,9 @@ def inspect_(
 
 def _read(path: Path, on_error: str) -> Beliefs:
     from doxa.beliefs import Beliefs
-    from doxa.files import read
+    from doxa.files import blocks
 
-    return Beliefs.from_table(read(path, _on_error(on_error)))
+    return Beliefs.from_tables(blocks(path, _on_error(on_error)))
 
 
 def _on_error(value: str) -> Any:

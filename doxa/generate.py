@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from doxa.beliefs import Beliefs, Ids, Names, Vocabulary
+from doxa.beliefs import Beliefs, Ids, Names, Vocabulary, certain
 from doxa.mentions import Ragged
 
 GROUP = 50
@@ -39,7 +39,13 @@ def triples(beliefs: int, entities: int, relations: int, seed: int = 0) -> Itera
 def tables(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[pl.DataFrame]:
     """The same by name, in blocks."""
     for head, relation, tail in triples(beliefs, entities, relations, seed):
-        yield pl.DataFrame({"head": _named("e", head), "relation": _named("r", relation), "tail": _named("e", tail)})
+        yield pl.DataFrame(
+            {
+                "head": _named("entity/", head),
+                "relation": _named("relation/", relation),
+                "tail": _named("entity/", tail),
+            }
+        )
 
 
 def generate(beliefs: int, entities: int, relations: int, seed: int = 0) -> Beliefs:
@@ -48,11 +54,11 @@ def generate(beliefs: int, entities: int, relations: int, seed: int = 0) -> Beli
         np.concatenate(part) for part in zip(*triples(beliefs, entities, relations, seed), strict=True)
     )
     names = Names(
-        Vocabulary(_named("e", np.arange(entities)), "entity"),
-        Vocabulary(_named("r", np.arange(relations)), "relation"),
+        Vocabulary(_named("entity/", np.arange(entities)), "entity"),
+        Vocabulary(_named("relation/", np.arange(relations)), "relation"),
         Vocabulary(pl.Series([], dtype=pl.String), "word"),
     )
-    return Beliefs(names, head, relation, tail, Ragged.empty(beliefs), np.full(beliefs, np.nan))
+    return Beliefs(names, head, relation, tail, Ragged.empty(beliefs), certain(beliefs))
 
 
 def _named(prefix: str, numbers: Ids) -> pl.Series:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -67,7 +68,7 @@ def words(texts: pl.Series) -> pl.Series:
     return found.list.unique(maintain_order=True)
 
 
-def encoded(bags: pl.Series, ids: Callable[[pl.Series], NDArray[np.int64]]) -> Ragged:
+def encoded(bags: pl.Series, ids: Callable[[pl.Series], NDArray[Any]]) -> Ragged:
     """Lists of words as ids; words without one (-1) drop out."""
     lengths = bags.list.len().to_numpy().astype(np.int64)
     flat = bags.explode(empty_as_null=False)

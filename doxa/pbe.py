@@ -39,7 +39,7 @@ class Batch:
         mention = beliefs.mention if rows is None else beliefs.mention.take(rows)
         columns = (beliefs.head, beliefs.relation, beliefs.tail)
         head, relation, tail = (torch.from_numpy(c if rows is None else c[rows]) for c in columns)
-        confidence = torch.from_numpy(beliefs.confidence if rows is None else beliefs.confidence[rows])
+        confidence = torch.from_numpy(beliefs.confidence.copy() if rows is None else beliefs.confidence[rows])
         words, offsets = torch.from_numpy(mention.values), torch.from_numpy(mention.offsets)
         return cls(head, relation, tail, words, offsets, confidence)
 

@@ -25,7 +25,7 @@ WARM_UP = 3
 """Batches before the clock starts."""
 
 
-class Enough(Exception):
+class EnoughError(Exception):
     """Raised to end training."""
 
 
@@ -41,7 +41,7 @@ class Clock(TrainingCallback):
         if self.batches == 0:
             self.began = time.perf_counter()
         elif self.batches > 0 and time.perf_counter() - self.began > self.seconds:
-            raise Enough
+            raise EnoughError
 
 
 def main() -> None:
@@ -119,7 +119,7 @@ def run(loop: LCWATrainingLoop | SLCWATrainingLoop, train: TriplesFactory, batch
     """Train until the clock says enough."""
     try:
         loop.train(train, num_epochs=10_000, batch_size=batch, use_tqdm=False, callbacks=clock)
-    except Enough:
+    except EnoughError:
         return
 
 

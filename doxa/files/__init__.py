@@ -4,6 +4,6 @@ A table is a polars frame with the columns line, head, relation, tail and, where
 """
 
 from doxa.files.dataset import Dataset, dataset
-from doxa.files.tsv import read, write
+from doxa.files.tsv import blocks, read, write
 
-__all__ = ["Dataset", "dataset", "read", "write"]
+__all__ = ["Dataset", "blocks", "dataset", "read", "write"]

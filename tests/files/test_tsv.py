@@ -4,6 +4,7 @@ import gzip
 import logging
 import os
 
+import numpy as np
 import polars as pl
 import pytest
 import zstandard
@@ -41,6 +42,42 @@ def rows(table, *columns):
 )
 def test_shapes_of_files(tmp_path, content, columns, expected):
     assert rows(files.read(put(tmp_path, content)), *columns) == expected
+
+
+@pytest.mark.parametrize("block", [1, 7, 20, 64])
+def test_blocks_of_any_size_hold_the_same_beliefs(tmp_path, monkeypatch, block):
+    random = np.random.default_rng(block)
+    names = ["a", "ü", "a longer name", "x" * 40]
+    lines = ["\t".join((*random.choice(names, 3), f"{random.random():.3f}")) for _ in range(30)]
+    lines[7], lines[20] = "", "\r"
+    content = ("\ufeff" + "\n".join(lines)).encode()
+    whole = files.read(put(tmp_path, content))
+    monkeypatch.setattr("doxa.files.tsv.BLOCK", block)
+    monkeypatch.setattr("doxa.files.tsv.PACKED", block)
+    for name, packed in (("b.tsv", content), ("b.gz", gzip.compress(content)), ("b.zst", zstandard.compress(content))):
+        path = put(tmp_path, packed, name)
+        assert files.read(path).equals(whole)
+        if name != "b.zst":  # unpacked all at once here, being so small
+            assert len(list(files.blocks(path))) > (5 if block < 20 else 1)
+    assert whole["line"].to_list() == [n for n in range(1, 31) if n not in (8, 21)]
+
+
+def test_faults_are_found_and_counted_across_blocks(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("doxa.files.tsv.BLOCK", 12)
+    content = b"a\tr\tb\t0.5\na\tr\nb\tr\tc\t7\n\tr\tc\t0.5\nc\tr\t\xff\t0.5\nd\tr\te\t0.25\n"
+    with pytest.raises(DoxaError, match="line 2: 2 fields where other lines have 4"):
+        files.read(put(tmp_path, content))
+    with caplog.at_level(logging.WARNING):
+        table = files.read(put(tmp_path, content), on_error="skip")
+    assert rows(table, "line", "head", "confidence") == [(1, "a", 0.5), (6, "d", 0.25)]
+    assert "skipped 4 of 6 lines (line 2" in caplog.text
+
+
+def test_one_late_word_makes_the_fourth_column_a_mention(tmp_path, monkeypatch):
+    monkeypatch.setattr("doxa.files.tsv.BLOCK", 12)
+    assert "mention" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\tsaid\n")).columns
+    assert "label" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\t-1\n")).columns
+    assert "confidence" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\t0.5\n")).columns
 
 
 def test_unknown_columns_are_ignored_with_a_notice(tmp_path, caplog):
