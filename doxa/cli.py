@@ -196,6 +196,9 @@ def evaluate(
         bool, typer.Option("--rank-all", help="Of a labelled file, rank the false beliefs too.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.", min=0)] = 0,
+    memory: Annotated[
+        str, typer.Option(help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
+    ] = "",
     json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
     on_error: OnErrorOption = "raise",
 ) -> None:
@@ -209,6 +212,7 @@ def evaluate(
     from doxa import display
     from doxa.evaluation.report import evaluate as run
     from doxa.files.atomic import written
+    from doxa.memory import parse
     from doxa.model import Model
 
     wanted = [task.strip() for task in tasks.split(",") if task.strip()]
@@ -219,6 +223,8 @@ def evaluate(
     _check_output("--json", json_, model, file)
     learnt = Model.load(model)
     beliefs = _read(file, on_error)
+    if memory:
+        learnt.pbe.memory = parse(memory)
     with display.busy("evaluating") as say:
         found = run(
             learnt,

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from doxa import memory
 from doxa.beliefs import Beliefs, Ids
 from doxa.scores import Mention, Score
 from doxa.scores.comparison import scaled, table_of
@@ -21,6 +22,9 @@ from doxa.scores.score import rows
 
 BLOCK_BYTES, BLOCK_ROWS = 8 * 2**20, 16
 """Table of scores held at once when answering: small enough for the processor's cache, yet a few rows at least."""
+
+TABLES = 4
+"""Tables of that size that ranking and answering hold at a time."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,8 @@ class PBE(nn.Module):
         self.score = score
         self.mention = mention
         self.scale = scale
+        self.memory = 0
+        """Bytes that tables of scores may take when ranking and answering; 0 = a quarter of what is free."""
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
 
@@ -148,8 +154,10 @@ class PBE(nn.Module):
         return self.score.relation_count
 
     def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
-        """Row numbers in blocks whose table of scores against `width` candidates stays within bounds."""
-        size = max(BLOCK_ROWS, BLOCK_BYTES // (4 * (width or max(self.entities, self.relations))))
+        """Row numbers in blocks whose tables of scores against `width` candidates fit the cache and the memory."""
+        row = 4 * (width or max(self.entities, self.relations))
+        size = max(BLOCK_ROWS, BLOCK_BYTES // row)
+        size = max(1, min(size, (self.memory or memory.free() // 4) // (TABLES * row)))
         return (np.arange(start, min(start + size, count)) for start in range(0, count, size))
 
 

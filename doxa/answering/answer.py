@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,8 +16,7 @@ from doxa.beliefs import Ids, Vocabulary
 from doxa.facts import Pairs
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One possible answer. `known` says the belief it completes was already in the knowledge base."""
 
     name: str
@@ -90,9 +90,10 @@ class Asked:
             names = self.names.names.gather(self.candidates[place].ravel()).to_list()
             chances = np.take_along_axis(probability.numpy(), place, 1)
             every = zip(names, chances.ravel().tolist(), is_known.ravel().tolist(), strict=True)
-            for row in shown:
-                of_row = [Candidate(*next(every)) for _ in range(top_here)]
-                found.append(tuple(candidate for candidate, show in zip(of_row, row.tolist(), strict=True) if show))
+            candidates = map(Candidate._make, every)
+            for count in shown.sum(1).tolist():  # those that are not shown come last
+                of_row = tuple(islice(candidates, top_here))
+                found.append(of_row[:count])
         return found
 
 
@@ -100,10 +101,10 @@ def largest(table: Tensor, count: int) -> NDArray[np.int64]:
     """Columns of the `count` largest numbers of each row, largest first, equal ones in order, (B, C) → (B, count)."""
     if not count:
         return np.zeros((len(table), 0), np.int64)
-    value, place = table.topk(count, dim=1)
-    order = np.lexsort((place.numpy(), -value.numpy()))
-    places = np.take_along_axis(place.numpy(), order, 1)
-    crowded = (table >= value[:, -1:]).sum(1) > count  # equal ones at the edge: the first of them must be in
-    for row in np.flatnonzero(crowded.numpy()):
-        places[row] = np.argsort(-table[row].numpy(), kind="stable")[:count]
+    value, place = (part.numpy() for part in table.topk(min(count + 1, table.shape[1]), dim=1))
+    order = np.lexsort((place, -value))[:, :count]
+    places = np.take_along_axis(place, order, 1)
+    if value.shape[1] > count:  # equal ones at the edge: the first of them must be in
+        for row in np.flatnonzero(value[:, count] == value[:, count - 1]):
+            places[row] = np.argsort(-table[row].numpy(), kind="stable")[:count]
     return places

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
+from torch import Tensor
 
-from doxa.answering.answer import Answer, Asked
+from doxa.answering.answer import Answer, Asked, Candidate
+from doxa.beliefs import Ids
+from doxa.facts import Pairs
 from doxa.learnt import Learnt
 
 
@@ -19,13 +23,14 @@ def tails(
     names, pbe = learnt.names, learnt.pbe
     head_ids, relation_ids = names.entities.every(heads), names.relations.every(relations)
     head, relation = torch.from_numpy(head_ids), torch.from_numpy(relation_ids)
-    asked = Asked(
-        pbe.seen_tails.numpy(),
-        names.entities,
-        lambda rows: pbe.tail_logits(head[rows], relation[rows], pbe.seen_tails).div_(learnt.temperatures.tail),
-        lambda rows: learnt.known.tails(head_ids[rows], relation_ids[rows]),
-    )
-    answers = asked.answers(pbe.blocks(len(heads), len(pbe.seen_tails)), top, new_only)
+
+    def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
+        return pbe.tail_logits(head[rows], relation[rows], candidates).div_(learnt.temperatures.tail)
+
+    def known(rows: Ids) -> Pairs:
+        return learnt.known.tails(head_ids[rows], relation_ids[rows])
+
+    answers = _answers(learnt, len(heads), pbe.seen_tails, logits, known, top, new_only)
     return [Answer((h, r, "?", None), found) for h, r, found in zip(heads, relations, answers, strict=True)]
 
 
@@ -38,11 +43,39 @@ def heads(
     names, pbe = learnt.names, learnt.pbe
     relation_ids, tail_ids = names.relations.every(relations), names.entities.every(tails)
     relation, tail = torch.from_numpy(relation_ids), torch.from_numpy(tail_ids)
-    asked = Asked(
-        pbe.seen_heads.numpy(),
-        names.entities,
-        lambda rows: pbe.head_logits(relation[rows], tail[rows], pbe.seen_heads).div_(learnt.temperatures.head),
-        lambda rows: learnt.known.heads(relation_ids[rows], tail_ids[rows]),
-    )
-    answers = asked.answers(pbe.blocks(len(relations), len(pbe.seen_heads)), top, new_only)
+
+    def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
+        return pbe.head_logits(relation[rows], tail[rows], candidates).div_(learnt.temperatures.head)
+
+    def known(rows: Ids) -> Pairs:
+        return learnt.known.heads(relation_ids[rows], tail_ids[rows])
+
+    answers = _answers(learnt, len(relations), pbe.seen_heads, logits, known, top, new_only)
     return [Answer(("?", r, t, None), found) for r, t, found in zip(relations, tails, answers, strict=True)]
+
+
+def _answers(
+    learnt: Learnt,
+    count: int,
+    seen: Tensor,
+    logits: Callable[[Ids, Tensor | None], Tensor],
+    known: Callable[[Ids], Pairs],
+    top: int,
+    new_only: bool,
+) -> list[tuple[Candidate, ...]]:
+    """The best of the entities seen in that position.
+
+    Where they are most of all entities, all are scored and the others struck out, which spares looking vectors up.
+    """
+    entities = learnt.pbe.entities
+    if 2 * len(seen) < entities:
+        asked = Asked(seen.numpy(), learnt.names.entities, lambda rows: logits(rows, seen), known)
+        return asked.answers(learnt.pbe.blocks(count, len(seen)), top, new_only)
+    never = torch.ones(entities, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
+    asked = Asked(
+        np.arange(entities),
+        learnt.names.entities,
+        lambda rows: logits(rows, None).index_fill_(1, never, -torch.inf),
+        known,
+    )
+    return asked.answers(learnt.pbe.blocks(count, entities), top, new_only)
