@@ -118,7 +118,7 @@ def comparisons(given: argparse.Namespace, values: dict[str, Any]) -> float:
     settings = recipe(values)
     trainer = Trainer(build(beliefs, settings), beliefs, settings)
     every = settings.training_estimator == "exact"
-    each = sum(len(np.unique(side)) if every else settings.candidates for side in (beliefs.head, beliefs.tail))
+    each = sum(len(np.unique(side)) if every else trainer.settings.candidates for side in (beliefs.head, beliefs.tail))
     order = trainer.order(0)
     for step in range(3):
         trainer.step(step, order, 0.0)

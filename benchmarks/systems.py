@@ -17,6 +17,7 @@ from pathlib import Path
 import torch
 
 import doxa
+from doxa.learning.choice import chosen
 from doxa.learning.trainer import Trainer
 from doxa.scores import SCORES
 from doxa.settings import Settings
@@ -38,7 +39,8 @@ def main() -> None:
     wanted = [{"system": "pbe", "score": score} for score in SCORES]
     wanted += [{"system": name} for name in SYSTEMS if name != "pbe"]
     for values in wanted:
-        settings = recipe(values | ({"dimension": 50} if values.get("score") in MATRICES else {}))
+        wanted_size = {"dimension": 50} if values.get("score") in MATRICES else {}
+        settings = chosen(recipe(values | wanted_size), beliefs)
         speed = beliefs_per_second(beliefs, settings, given.seconds)
         rows.append((settings, speed, parameters(settings, *sizes)))
         print(f"  {settings.system} {settings.score}: {speed:,.0f} beliefs/s", flush=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import platform
 from collections.abc import Callable
 from dataclasses import asdict
@@ -24,6 +23,7 @@ from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.evaluation.report import labelled_beliefs
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
+from doxa.learning.choice import chosen
 from doxa.learning.trainer import Progress, Trainer
 from doxa.learning.workers import run_with_workers
 from doxa.model import Model
@@ -76,8 +76,9 @@ def fit(
     elif valid is not None:
         valid = _checked_validation(train, valid, on_error)
     _check(train, settings)
+    settings = chosen(settings, train)
     before = torch.get_num_threads()
-    torch.set_num_threads(settings.threads or _cores())
+    torch.set_num_threads(settings.threads)
     try:
         return _fit(train, valid if valid is not None and len(valid) else None, settings, report, checkpoint, resume)
     finally:
@@ -162,11 +163,6 @@ def _fit(
         },
         curve=tuple(asdict(point) for point in memory.curve),
     )
-
-
-def _cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _check(train: Beliefs, settings: Settings) -> None:

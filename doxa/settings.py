@@ -60,7 +60,7 @@ class Settings:
         "auto is negative for the confidence objective and sampled for the likelihood",
         ("auto", "sampled", "negative", "exact"),
     )
-    candidates: int = _setting(512, "candidates drawn per term and shared by a batch", low=1)
+    candidates: int = _setting(0, "candidates drawn per term and shared by a batch; 0 = 512, or all there are", low=0)
     negatives: int = _setting(10, "k of Eqs 13–16: weight of the negatives (estimator negative)", low=1)
     epsilon: float = _setting(1e-6, "floor ε inside the logarithm of Eq. 17", low=0)
     eta: float = _setting(1e-6, "floor η inside the logarithm of Eq. 18", low=0)
@@ -89,7 +89,11 @@ class Settings:
     optimiser: str = _setting("adagrad", "row-wise Adagrad, or plain SGD as in the paper", ("adagrad", "sgd"))
     learning_rate: float = _setting(0.1, "step size at the start", low=1e-12)
     schedule: str = _setting("linear", "learning rate: linear fall to zero, or constant", ("linear", "constant"))
-    batch: int = _setting(512, "beliefs per step (fewer when there are fewer than 20 × as many)", low=1)
+    batch: int = _setting(
+        0,
+        "beliefs per step; 0 = 512 (1024 in margin ranking), fewer where an epoch would have less than 20 steps",
+        low=0,
+    )
     epochs: int = _setting(30, "passes over the beliefs (a time budget replaces it)", low=1)
     time_budget: float = _setting(0.0, "seconds of training; the schedule stretches to it; 0 = by epochs", low=0)
 

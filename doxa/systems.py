@@ -51,7 +51,7 @@ def _ranking(score: str, **more: Any) -> dict[str, Any]:
     }
 
 
-STEPS: dict[str, Any] = {"dimension": 100, "batch": 1024, "candidates": 256}
+STEPS: dict[str, Any] = {"dimension": 100, "candidates": 256}
 """Sizes that suit the translations: ranking needs fewer comparisons than a softmax, and more steps."""
 
 MATRICES: dict[str, Any] = {"dimension": 50, "candidates": 64}

@@ -26,6 +26,7 @@ from doxa.beliefs import Beliefs, Ids
 from doxa.errors import DoxaError
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
+from doxa.learning.choice import chosen
 from doxa.learning.constraints import constrain, constraints
 from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
@@ -96,7 +97,8 @@ class Trainer:
         checkpoint: Path | None = None,
         inputs: str | None = None,
     ) -> None:
-        self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
+        settings = chosen(settings, beliefs)
+        self.pbe, self.beliefs, self.settings, self.batch = pbe, beliefs, settings, settings.batch
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
         constrain(pbe, settings.entity_norm)
         optimiser = RowSGD if settings.optimiser == "sgd" else RowAdagrad
@@ -122,11 +124,6 @@ class Trainer:
     @property
     def _may_stop_early(self) -> bool:
         return self.settings.patience > 0 and not self.settings.time_budget
-
-    @property
-    def batch(self) -> int:
-        """Beliefs per step: a small knowledge base still gets twenty steps an epoch, of 16 beliefs at least."""
-        return min(self.settings.batch, max(16, len(self.beliefs) // 20))
 
     @property
     def steps_per_epoch(self) -> int:

@@ -1,0 +1,1 @@
+"""Commands: a docstring, an example and one library call each; `cli.py` puts them together."""

@@ -1,0 +1,186 @@
+"""Learning a model, measuring it, and measuring how fast."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from doxa.commands.options import ModelFolder, OnErrorOption, check_output, chosen_of, read
+from doxa.errors import UsageError
+
+
+def train(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
+    out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
+    valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
+    system: Annotated[str, typer.Option(help="The recipe; `doxa systems` lists them.")] = "pbe",
+    score: Annotated[
+        str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+    ] = None,
+    set_: Annotated[
+        list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
+    ] = [],  # noqa: B006
+    time_budget: Annotated[float, typer.Option(help="Seconds of training; the schedule stretches to them.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Same seed, same weights (one worker, no time budget).")] = 0,
+    workers: Annotated[
+        int, typer.Option(help="Processes that learn side by side; more than one is not exactly repeatable.", min=1)
+    ] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Learn a model from beliefs.
+
+    DATA is TAB-separated: head, relation, tail [, mention] [, confidence]; .gz and .zst too. A folder's valid file
+    (or --valid) serves early stopping, thresholds and calibration; its test file is never opened.
+    Without a validation set 5 % of the beliefs are held out. Ctrl-C ends early and keeps what was learnt.
+
+    Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
+    """
+    from doxa import display, files, store
+    from doxa.fitting import fit_to_folder
+    from doxa.learning.choice import chosen, told
+    from doxa.settings import parse_assignments
+    from doxa.systems import recipe
+
+    values: dict[str, Any] = {"system": system, "seed": seed, "time_budget": time_budget, "workers": workers}
+    if score is not None:
+        values["score"] = score
+    settings = recipe(values | parse_assignments(set_))
+    store.check_vacant(out, force, resume)
+    parts = files.dataset(data)
+    for source in (data, valid):
+        if source is not None and source.resolve().is_relative_to(out.resolve()):
+            raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
+    beliefs = read(parts.train, on_error)
+    valid_path = valid or parts.valid
+    held = read(valid_path, on_error) if valid_path else None
+    display.tell(f"{parts.train}: {beliefs}")
+    display.tell(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
+    settings = chosen(settings, beliefs)
+    display.tell(f"learning by {told(settings)}")
+    with display.training_progress() as report:
+        model = fit_to_folder(
+            beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
+        )
+    quality = [point["quality"] for point in model.curve if point["quality"] is not None]
+    measure = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts"}[settings.validate_by]
+    said = f", validation {max(quality):.3f} ({measure})" if quality else ""
+    display.say(f"{out}: {model!r}")
+    display.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
+    if model.origin["interrupted"]:
+        display.tell("Stopped early; the model is usable. To go on, repeat the command with --resume.")
+        raise typer.Exit(130)
+
+
+def evaluate(
+    model: ModelFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs.")],
+    tasks: Annotated[
+        str, typer.Option(help="Comma-separated.")
+    ] = "entity,relation,classification,confidence,calibration",
+    filter_: Annotated[
+        str, typer.Option("--filter", help="Drop known facts of train, valid and test (all), or train.")
+    ] = "all",
+    candidates: Annotated[
+        str, typer.Option(help="Rank among all entities, or those seen there with the relation.")
+    ] = "all",
+    rank_all: Annotated[
+        bool, typer.Option("--rank-all", help="Of a labelled file, rank the false beliefs too.")
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.", min=0)] = 0,
+    memory: Annotated[
+        str, typer.Option(help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
+    ] = "",
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
+
+    Ranks are raw and filtered; ties count at their expected rank. A file without labels is classified against
+    falsehoods made from it: head or tail replaced by an entity seen in that position of that relation.
+
+    Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
+    """
+    from doxa import display
+    from doxa.evaluation.report import evaluate as run
+    from doxa.files.atomic import written
+    from doxa.memory import parse
+    from doxa.model import Model
+
+    wanted = [task.strip() for task in tasks.split(",") if task.strip()]
+    filter_rule = chosen_of("--filter", filter_, ("all", "train"))
+    candidate_rule = chosen_of("--candidates", candidates, ("all", "relation"))
+    if not wanted:
+        raise UsageError("--tasks names no task")
+    check_output("--json", json_, model, file)
+    learnt = Model.load(model)
+    beliefs = read(file, on_error)
+    if memory:
+        learnt.pbe.memory = parse(memory)
+    with display.busy("evaluating") as say:
+        found = run(
+            learnt,
+            beliefs,
+            wanted,
+            filter=filter_rule,
+            candidates=candidate_rule,
+            rank_all=rank_all,
+            seed=seed,
+            report=lambda task: say(f"evaluating: {task}"),
+        )
+    display.show_evaluation(found)
+    if json_ is not None:
+        with written(json_) as unfinished:
+            text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
+            unfinished.write_text(text + "\n", encoding="utf-8")
+
+
+def bench(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; all if left out."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth make their own.")
+    ] = None,
+    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
+    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
+) -> None:
+    """Measure how fast doxa trains, ranks, answers and loads here, beside what the machine itself can do.
+
+    The limit of training and ranking is the bare matrix products of the same shapes, timed in turns with them in the
+    same process; that of several workers is as many times one worker. Nothing else should run meanwhile.
+
+    Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
+    """
+    from doxa import bench as benches
+    from doxa import display
+    from doxa.files.atomic import written
+
+    kinds = kinds or list(benches.KINDS)
+    for kind in kinds:
+        chosen_of("bench", kind, tuple(benches.KINDS))
+    wanting = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
+    if wanting and data is None:
+        raise UsageError(
+            f"bench {wanting[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
+        )
+    figures = []
+    for kind in kinds:
+        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
+        with display.busy(f"bench {kind}"):
+            for figure in benches.KINDS[kind](**options):
+                figures.append(figure)
+                display.show_figure(figure)
+    found = benches.Bench(tuple(figures))
+    display.say(
+        f"\n{found.machine['processor']}, {found.machine['cores']} cores; "
+        + ", ".join(f"{name} {number}" for name, number in found.machine["versions"].items())
+    )
+    if json_ is not None:
+        with written(json_) as unfinished:
+            unfinished.write_text(json.dumps(found.as_dict(), indent=1) + "\n", encoding="utf-8")
