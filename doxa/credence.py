@@ -1,8 +1,7 @@
-"""From log probabilities to verdicts (a threshold per relation) and to credence (a calibrated probability)."""
+"""From log probabilities to verdicts, by a threshold per relation, and to probabilities of answers, by temperatures."""
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,11 +11,6 @@ from torch import Tensor
 from doxa.beliefs import Ids
 
 Numbers = NDArray[np.float64]
-
-log = logging.getLogger(__name__)
-
-FEWEST = 10
-"""True and false beliefs needed, of each, to fit a calibrator."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,28 +83,3 @@ def best_temperature(logits: Tensor, truth: Tensor) -> float:
         return -float(shares.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
 
     return float(np.exp(minimize_scalar(surprise, bounds=(-np.log(50), np.log(50)), method="bounded").x))
-
-
-@dataclass(frozen=True)
-class Calibrator:
-    """Credence = σ(slope · margin + offset), margin = evidence − the relation's threshold."""
-
-    slope: float
-    offset: float
-
-    @classmethod
-    def fit(cls, margins: Numbers, label: NDArray[np.int8]) -> Calibrator:
-        """Logistic regression of truth on the margin (Platt scaling); σ(margin) where the labels cannot tell."""
-        if min((label == 1).sum(), (label == -1).sum()) < FEWEST:
-            log.warning("too few validation beliefs to calibrate credence: take its order seriously, not its size")
-            return cls(1.0, 0.0)
-        from sklearn.linear_model import LogisticRegression  # as above
-
-        found = LogisticRegression(C=1e3).fit(margins[:, None], label)
-        if found.coef_[0, 0] <= 0:
-            log.warning("the model does not tell true from false validation beliefs: credence means little")
-            return cls(1.0, 0.0)
-        return cls(float(found.coef_[0, 0]), float(found.intercept_[0]))
-
-    def credence(self, margins: Numbers) -> Numbers:
-        return np.asarray(1 / (1 + np.exp(-np.clip(self.slope * margins + self.offset, -500, 500))))

@@ -63,7 +63,7 @@ def run(folder: Path, force: bool = False) -> None:
     _suspects(model, train, world.planted)
     plots.learning_curve(model.curve, folder / "learning_curve.png")
     if found.calibration:
-        plots.reliability_diagram(found.calibration, folder / "reliability.png")
+        plots.reliability_diagram(found.calibration.after, folder / "reliability.png")
     out.print(f"\nLearnt and answered in {time.monotonic() - began:.0f} s. Pictures:")
     out.print(f"  {folder / 'learning_curve.png'}   loss and quality by epoch")
     out.print(f"  {folder / 'reliability.png'}      do beliefs come true as often as doxa says?")

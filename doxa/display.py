@@ -14,6 +14,7 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from doxa.bench import Figure
+    from doxa.evaluation.calibration import CalibrationReport
     from doxa.evaluation.ranks import Metrics
     from doxa.evaluation.report import Evaluation
     from doxa.learning.trainer import Progress as TrainingProgress
@@ -75,6 +76,34 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
         yield report
 
 
+def show_calibration(found: CalibrationReport) -> None:
+    """Credence and probabilities of answers, each before and after they were calibrated."""
+
+    def with_interval(name: str, value: float) -> str:
+        low, high = found.intervals[name]
+        return f"{value:.4f} ({low:.4f} to {high:.4f})"
+
+    after = found.after.as_dict()
+    rows: list[tuple[Any, ...]] = [
+        ("before", *(f"{value:.4f}" for value in found.before.as_dict().values())),
+        ("calibrated", *(with_interval(name, value) for name, value in after.items())),
+    ]
+    show_table("Credence", ("", "ECE", "Brier", "log loss"), rows)
+    out.print(f"held true from credence ½ up: {found.accuracy:.1%} right")
+    if found.answers:
+        rows = [
+            (
+                kind,
+                f"{one.temperature:.2f}",
+                f"{one.nll_before:.3f} → {one.nll:.3f}",
+                f"{one.ece_before:.3f} → {one.ece:.3f}",
+            )
+            for kind, one in found.answers.items()
+        ]
+        headings = ("asked for", "temperature", "−log Pr(truth)", "ECE of the top answer")
+        show_table("Probabilities of answers, before and after their temperature", headings, rows)
+
+
 def show_figure(figure: Figure) -> None:
     """One line of a benchmark."""
     value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.2f}"
@@ -133,8 +162,7 @@ def show_evaluation(found: Evaluation) -> None:
     if found.confidence:
         out.print(f"[bold]Confidence[/]   MSE {found.confidence.mse:.4f}   MAE {found.confidence.mae:.4f}")
     if found.calibration:
-        r = found.calibration
-        out.print(f"[bold]Calibration[/]   ECE {r.ece:.4f}   Brier {r.brier:.4f}   log loss {r.nll:.4f}")
+        show_calibration(found.calibration)
     for task, reason in found.skipped.items():
         out.print(f"[dim]{task}: not run, {reason}[/]")
     p = found.protocol

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from doxa import calibrator as calibration
 from doxa import store
-from doxa.answering.verdicts import evidence, familiarity, margins
+from doxa.answering.verdicts import evidence, familiarity, grounds
 from doxa.beliefs import UNKNOWN, Beliefs, split
-from doxa.credence import FEWEST, Calibrator, Temperatures, Thresholds, best_temperature
+from doxa.calibrator import FEWEST, Calibrator
+from doxa.credence import Temperatures, Thresholds, best_temperature
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
@@ -286,8 +288,11 @@ def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> 
     able = "classification" in answers(settings)
     labelled = labelled_beliefs(beliefs, known, settings.seed) if able else beliefs.take(np.zeros(0, np.int64))
     if not len(labelled):
-        return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator(1.0, 0.0)
+        return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator.unfitted(pbe.relations)
     assert labelled.label is not None
     scores = evidence(pbe, labelled, settings.verdict)
     thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
-    return thresholds, Calibrator.fit(margins(pbe, thresholds, labelled, settings.verdict), labelled.label)
+    heard = grounds(pbe, labelled, settings.verdict)
+    return thresholds, calibration.fit(
+        heard, labelled.relation, labelled.label, pbe.relations, settings.base_rate, settings.seed
+    )

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.beliefs import Names
-from doxa.credence import Calibrator, Temperatures, Thresholds
+from doxa.calibrator import Calibrator
+from doxa.credence import Temperatures, Thresholds
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.pbe import PBE

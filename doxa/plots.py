@@ -41,17 +41,19 @@ def learning_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
         if measured:
             right.plot(*zip(*measured, strict=True), color=ACCENT, linewidth=2)
         right.set(title="Validation", xlabel="epoch", ylabel="filtered MRR of head, relation, tail", ylim=(0, 1))
-        figure.savefig(path)
+        figure.savefig(path, format="png")
         plt.close(figure)
 
 
-def reliability_diagram(reliability: Reliability, path: Path) -> None:
-    """Credence said against share that came true; on the diagonal the two agree."""
+def reliability_diagram(reliability: Reliability, path: Path, before: Reliability | None = None) -> None:
+    """Credence said against share that came true; on the diagonal the two agree. `before` is drawn faintly."""
     with plt.rc_context(STYLE):
         figure, (top, bottom) = plt.subplots(
             2, 1, figsize=(5.2, 5.6), layout="constrained", sharex=True, height_ratios=[4, 1]
         )
         top.plot([0, 1], [0, 1], color=PALE, linestyle="--", linewidth=1, label="perfectly calibrated")
+        if before is not None:
+            top.plot(before.credence, before.truth, color=PALE, marker=".", linewidth=1, label="before calibration")
         top.plot(reliability.credence, reliability.truth, color=ACCENT, marker="o", markersize=5, label="doxa")
         top.set(title="Do beliefs come true as often as said?", ylabel="share that is true", ylim=(-0.02, 1.02))
         top.legend(frameon=False, loc="upper left")
@@ -60,5 +62,5 @@ def reliability_diagram(reliability: Reliability, path: Path) -> None:
         edges = np.linspace(0, 1, 21)
         bottom.hist(reliability.credence, bins=edges.tolist(), weights=reliability.count, color=INK)
         bottom.set(xlabel="credence", ylabel="beliefs", xlim=(-0.02, 1.02))
-        figure.savefig(path)
+        figure.savefig(path, format="png")
         plt.close(figure)

@@ -112,6 +112,9 @@ class Settings:
         "what is held against a relation's threshold: the product of probabilities (Section 5.4), Pr(t|h,r), or D",
         ("product", "tail", "score"),
     )
+    base_rate: float = _setting(
+        0.0, "share of truths among beliefs to be judged, which credence is stated for; 0 = as in validation", low=0
+    )
     checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
     seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
     workers: int = _setting(1, "processes that learn side by side; more than one is not exactly repeatable", low=1)
@@ -122,6 +125,8 @@ class Settings:
             _check(knob, getattr(self, knob.name))
         if self.seed >= 2**63:
             raise UsageError(f"setting seed is {self.seed}; expected a number below 2^63")
+        if self.base_rate >= 1:
+            raise UsageError(f"setting base_rate is {self.base_rate}; expected a share below 1")
         if self.holdout >= 1:
             raise UsageError(f"setting holdout is {self.holdout}; expected a share below 1")
         if self.objective == "margin" and self.estimator != "auto":

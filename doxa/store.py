@@ -25,7 +25,8 @@ from safetensors.torch import load_file, save_file
 
 from doxa import settings as knobs
 from doxa.beliefs import UNKNOWN, Ids, Names, Vocabulary
-from doxa.credence import Calibrator, Temperatures, Thresholds
+from doxa.calibrator import Calibrator
+from doxa.credence import Temperatures, Thresholds
 from doxa.errors import DoxaError
 from doxa.learnt import Learnt
 from doxa.systems import assemble
@@ -102,7 +103,9 @@ def load(folder: Path) -> Learnt:
             thresholds=Thresholds(by_relation, manifest["thresholds"]["overall"]),
             strangers=strangers and Thresholds(np.array(strangers["by_kind"], float), strangers["overall"]),
             temperatures=Temperatures(**manifest["temperatures"]),
-            calibrator=Calibrator(**manifest["calibrator"]),
+            calibrator=Calibrator.from_dict(
+                manifest["calibrator"], len(names.relations), lambda given: _known(names.relations, given)
+            ),
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
         )
@@ -223,7 +226,7 @@ def _write(learnt: Learnt, folder: Path) -> None:
             "by_kind": [None if np.isnan(x) else float(x) for x in learnt.strangers.by_relation],
         },
         "temperatures": asdict(learnt.temperatures),
-        "calibrator": asdict(learnt.calibrator),
+        "calibrator": learnt.calibrator.as_dict(lambda number: learnt.names.relations[number]),
         "curve": list(learnt.curve),
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }

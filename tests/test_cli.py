@@ -111,7 +111,7 @@ def test_train_ask_judge_evaluate(doxa, data, tmp_path):
     }  # fmt: skip
     assert set(report["entity"]) == {"raw", "filtered", "filtered_heads", "filtered_tails", "by_category"}
     assert set(report["entity"]["raw"]) == {"mr", "mrr", "hits@1", "hits@3", "hits@10"}
-    assert set(report["calibration"]) == {"ece", "brier", "nll"}
+    assert {"ece", "brier", "nll", "before", "intervals", "answers", "bins"} <= set(report["calibration"])
     assert report["protocol"]["queries"] == len(text_lines(data / "test.tsv")) - 1
     assert report["skipped"] == {"confidence": "the beliefs carry no confidence"}
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.credence import Calibrator, Thresholds, best_temperature, best_threshold
+from doxa.credence import Thresholds, best_temperature, best_threshold
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -35,16 +35,6 @@ def test_relations_without_validation_use_the_overall_threshold():
     assert found.of(np.array([1])).tolist() == [found.overall]
 
 
-def test_the_calibrator_recovers_known_odds():
-    random = np.random.default_rng(0)
-    margins = random.normal(size=20_000) * 3
-    true = random.random(20_000) < 1 / (1 + np.exp(-(0.7 * margins - 0.3)))
-    found = Calibrator.fit(margins, np.where(true, 1, -1).astype(np.int8))
-    assert found.slope == pytest.approx(0.7, abs=0.03)
-    assert found.offset == pytest.approx(-0.3, abs=0.05)
-    assert found.credence(np.array([0.3 / 0.7]))[0] == pytest.approx(0.5, abs=0.02)
-
-
 def test_the_temperature_that_made_the_data_is_found_again():
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(5000, 6, generator=generator)
@@ -56,17 +46,3 @@ def test_a_few_beliefs_cannot_move_the_temperature_far():
     logits, truth = torch.tensor([[0.1, 0.0]] * 10), torch.zeros(10, dtype=torch.long)
     assert 0.7 < best_temperature(logits, truth) < 1
     assert best_temperature(logits[:0], truth[:0]) == pytest.approx(1.0, abs=0.01)
-
-
-def test_where_labels_cannot_tell_credence_keeps_the_order_of_margins(caplog):
-    upside_down = np.arange(40.0), np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
-    too_few = np.array([1.0, 2.0]), np.array([1, -1], np.int8)
-    one_kind = np.arange(30.0), np.ones(30, np.int8)
-    for (margins, label), said in (
-        (upside_down, "does not tell true from false"),
-        (too_few, "too few validation beliefs"),
-        (one_kind, "too few validation beliefs"),
-    ):
-        assert Calibrator.fit(margins, label) == Calibrator(1.0, 0.0)
-        assert said in caplog.text
-        caplog.clear()

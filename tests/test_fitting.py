@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from doxa import calibrator
 from doxa.answering import judge
-from doxa.answering.verdicts import log_products, log_terms, margins
+from doxa.answering.verdicts import log_products, log_terms
 from doxa.beliefs import Beliefs, split
-from doxa.credence import Calibrator, Thresholds
+from doxa.credence import Thresholds
 from doxa.errors import DoxaError
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
@@ -46,9 +47,10 @@ def test_thresholds_and_calibration_come_from_validation(model, parts):
     expected = Thresholds.fit(scores, labelled.relation, labelled.label, 2)
     assert model.thresholds.by_relation.tolist() == expected.by_relation.tolist()
     assert model.thresholds.overall == expected.overall
-    fitted = Calibrator.fit(margins(model.pbe, model.thresholds, labelled, "product"), labelled.label)
-    assert model.calibrator == fitted
-    assert model.calibrator != Calibrator(1.0, 0.0)
+    heard = log_terms(model.pbe, labelled).mean(axis=1)
+    fitted = calibrator.fit(heard, labelled.relation, labelled.label, 2)
+    assert model.calibrator.as_dict(str) == fitted.as_dict(str)
+    assert model.calibrator.kind != "none"
 
 
 def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
@@ -64,9 +66,7 @@ def test_credence_heeds_the_mention_and_the_verdict_does_not(model, parts):
     silent = some.without_mentions()
     assert judge(model, some).verdict.tolist() == judge(model, silent).verdict.tolist()
     assert not np.allclose(judge(model, some).credence, judge(model, silent).credence)
-    expected = model.calibrator.credence(
-        log_terms(model.pbe, some).mean(axis=1) - model.thresholds.of(some.relation) / 3
-    )
+    expected = model.calibrator.credence(log_terms(model.pbe, some).mean(axis=1), some.relation)
     assert np.allclose(model.credence(some), expected)
 
 

@@ -33,7 +33,7 @@ def test_everything_comes_back(model, folder):
     assert np.array_equal(loaded.valid, model.valid)
     assert np.array_equal(loaded.thresholds.by_relation, model.thresholds.by_relation, equal_nan=True)
     assert loaded.thresholds.overall == model.thresholds.overall
-    assert loaded.calibrator == model.calibrator
+    assert loaded.calibrator.as_dict(str) == model.calibrator.as_dict(str)
     assert loaded.temperatures == model.temperatures
     assert loaded.origin == model.origin
     assert loaded.curve == model.curve

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.beliefs import Beliefs, Ids
-from doxa.credence import Numbers, Thresholds
+from doxa.credence import Numbers
 from doxa.facts import Facts
 from doxa.learnt import Learnt
 from doxa.pbe import PBE, Batch
@@ -62,14 +62,12 @@ def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     return scores
 
 
-def margins(pbe: PBE, thresholds: Thresholds, beliefs: Beliefs, rule: str) -> Numbers:
-    """How far the evidence lies above the relation's threshold, its third where it is the product of three.
+def grounds(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
+    """What credence is calibrated from: the evidence, or where that is the product, log credence (Eq. 1).
 
-    With the product, the mention speaks too: log credence (Eq. 1) stands in for the evidence.
+    The latter hears the mention too.
     """
-    if rule == "product":
-        return np.asarray(log_terms(pbe, beliefs).mean(axis=1) - thresholds.of(beliefs.relation) / 3)
-    return evidence(pbe, beliefs, rule) - thresholds.of(beliefs.relation)
+    return log_terms(pbe, beliefs).mean(axis=1) if rule == "product" else evidence(pbe, beliefs, rule)
 
 
 def familiarity(known: Facts, beliefs: Beliefs) -> tuple[Numbers, Ids]:
@@ -100,8 +98,11 @@ def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
     seen = np.flatnonzero(beliefs.seen)
     known = beliefs.take(seen)
     rule = learnt.settings.verdict
-    credence[seen] = learnt.calibrator.credence(margins(learnt.pbe, learnt.thresholds, known, rule))
-    verdict[seen] = evidence(learnt.pbe, known, rule) >= learnt.thresholds.of(known.relation)
+    heard = grounds(learnt.pbe, known, rule)
+    credence[seen] = learnt.calibrator.credence(heard, known.relation)
+    silent = learnt.pbe.mention is None or not len(known.mention.values)
+    held = (3 * heard if rule == "product" else heard) if silent else evidence(learnt.pbe, known, rule)
+    verdict[seen] = held >= learnt.thresholds.of(known.relation)
     if learnt.strangers is not None:
         strange = np.flatnonzero(~beliefs.seen)
         familiar, kind = familiarity(learnt.trained_facts, beliefs.take(strange))

@@ -96,6 +96,9 @@ def evaluate(
         str, typer.Option(help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
     ] = "",
     json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="PNG", help="Draw how far credence can be trusted.")
+    ] = None,
     on_error: OnErrorOption = "raise",
 ) -> None:
     """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
@@ -117,6 +120,7 @@ def evaluate(
     if not wanted:
         raise UsageError("--tasks names no task")
     check_output("--json", json_, model, file)
+    check_output("--plot", plot, model, file)
     learnt = Model.load(model)
     beliefs = read(file, on_error)
     if memory:
@@ -133,6 +137,11 @@ def evaluate(
             report=lambda task: say(f"evaluating: {task}"),
         )
     display.show_evaluation(found)
+    if plot is not None and found.calibration is not None:
+        from doxa.plots import reliability_diagram
+
+        with written(plot) as unfinished:
+            reliability_diagram(found.calibration.after, unfinished, found.calibration.before)
     if json_ is not None:
         with written(json_) as unfinished:
             text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)

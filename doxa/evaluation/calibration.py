@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from doxa.answering.verdicts import judge, log_terms
+from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
+from doxa.learnt import Learnt
+from doxa.pbe import Batch
+from doxa.systems import answers
 
 BINS = 15
+
+MOST_ASKED = 5000
+"""Beliefs whose parts are asked for to see how far probabilities of answers can be trusted."""
+
+ROUNDS = 200
+"""Samples with replacement behind an interval."""
+
+WIDTH = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +62,130 @@ class Reliability:
 
     def as_dict(self) -> dict[str, float]:
         return {"ece": self.ece, "brier": self.brier, "nll": self.nll}
+
+    @property
+    def bins(self) -> dict[str, list[float]]:
+        """The points of the reliability diagram."""
+        return {"credence": self.credence.tolist(), "truth": self.truth.tolist(), "count": self.count.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationReport:
+    """Credence before calibration (Eq. 1 itself) and after, with intervals; and probabilities of answers likewise.
+
+    `intervals` are those of the figures after, by resampling the beliefs. `accuracy` is that of holding true what has
+    credence ½ at least.
+    """
+
+    before: Reliability
+    after: Reliability
+    intervals: dict[str, tuple[float, float]]
+    accuracy: float
+    answers: dict[str, AnswerReliability]
+
+    def as_dict(self) -> dict[str, Any]:
+        return (
+            self.after.as_dict()
+            | {"before": self.before.as_dict(), "accuracy": self.accuracy}
+            | {"intervals": {name: list(ends) for name, ends in self.intervals.items()}}
+            | {"answers": {kind: found.as_dict() for kind, found in self.answers.items()}}
+            | {"bins": self.after.bins}
+        )
+
+
+def calibration_report(learnt: Learnt, labelled: Beliefs, asked: Beliefs) -> CalibrationReport:
+    """How far credence holds on labelled beliefs, and probabilities of answers on true ones; all names known."""
+    assert labelled.label is not None
+    true = labelled.label == 1
+    credence = judge(learnt, labelled).credence
+    plain = np.exp(log_terms(learnt.pbe, labelled).mean(axis=1))
+    return CalibrationReport(
+        before=Reliability.of(plain, true),
+        after=Reliability.of(credence, true),
+        intervals=intervals(credence, true),
+        accuracy=float(((credence >= 0.5) == true).mean()),
+        answers=answer_reliability(learnt, asked),
+    )
+
+
+def intervals(credence: Numbers, true: NDArray[np.bool_], seed: int = 0) -> dict[str, tuple[float, float]]:
+    """Where ECE, Brier and log loss lie in most resamplings of the beliefs."""
+    random = np.random.default_rng([seed, 8])
+    found: dict[str, list[float]] = {"ece": [], "brier": [], "nll": []}
+    for _ in range(ROUNDS):
+        rows = random.integers(0, len(credence), len(credence))
+        for name, value in Reliability.of(credence[rows], true[rows]).as_dict().items():
+            found[name].append(value)
+    ends = [50 * (1 - WIDTH), 50 * (1 + WIDTH)]
+    return {
+        name: (float(low), float(high)) for name, values in found.items() for low, high in [np.percentile(values, ends)]
+    }
+
+
+@dataclass(frozen=True)
+class AnswerReliability:
+    """Probabilities of answers before their temperature and after: −log of the truth's, and how far the probability of
+    the top answer is from how often it is the truth (ECE)."""
+
+    nll_before: float
+    nll: float
+    ece_before: float
+    ece: float
+    temperature: float
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+@torch.no_grad()
+def answer_reliability(learnt: Learnt, beliefs: Beliefs) -> dict[str, AnswerReliability]:
+    """By kind of question (head, relation, tail), as far as the system answers it, on the first beliefs."""
+    pbe, heat = learnt.pbe, learnt.temperatures
+    beliefs = beliefs.take(np.arange(min(len(beliefs), MOST_ASKED)))
+    able = answers(learnt.settings, words=pbe.mention is not None)
+    b = Batch.of(beliefs)
+    found = {}
+    if "entity" in able:
+        of_heads, of_tails = _place(b.head, pbe.seen_heads), _place(b.tail, pbe.seen_tails)
+        found["head"] = _answers(
+            learnt, of_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]), heat.head
+        )
+        found["tail"] = _answers(
+            learnt, of_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]), heat.tail
+        )
+    if "relation" in able:
+        found["relation"] = _answers(
+            learnt, b.relation, lambda rows: pbe.log_relations(b.head[rows], b.tail[rows]), heat.relation
+        )
+    return {kind: one for kind, one in found.items() if one is not None}
+
+
+def _place(ids: Tensor, seen: Tensor) -> Tensor:
+    """Where each id stands among those seen, -1 where it does not."""
+    place = torch.searchsorted(seen, ids).clamp_max(len(seen) - 1)
+    return torch.where(seen[place] == ids, place, -1)
+
+
+def _answers(
+    learnt: Learnt, truth: Tensor, logits: Callable[[Tensor], Tensor], temperature: float
+) -> AnswerReliability | None:
+    asked = torch.nonzero(truth >= 0).squeeze(1)
+    parts: list[list[Numbers]] = [[], []]
+    for block in learnt.pbe.blocks(len(asked)):
+        rows = asked[torch.from_numpy(block)]
+        table = logits(rows)
+        for part, heat in zip(parts, (1.0, temperature), strict=True):
+            shares = (table / heat).log_softmax(1)
+            top, place = shares.max(1)
+            own = shares.gather(1, truth[rows][:, None]).squeeze(1)
+            part.append(torch.stack([own, top.exp(), (place == truth[rows]).float()]).double().numpy())
+    if not parts[0]:
+        return None
+    (own, top, right), (own_after, top_after, right_after) = (np.concatenate(part, axis=1) for part in parts)
+    return AnswerReliability(
+        nll_before=float(-own.mean()),
+        nll=float(-own_after.mean()),
+        ece_before=Reliability.of(top, right > 0).ece,
+        ece=Reliability.of(top_after, right_after > 0).ece,
+        temperature=temperature,
+    )

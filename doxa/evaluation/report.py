@@ -18,7 +18,7 @@ from doxa.answering.verdicts import judge
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
 from doxa.errors import UsageError, one_of
-from doxa.evaluation.calibration import Reliability
+from doxa.evaluation.calibration import CalibrationReport, calibration_report
 from doxa.evaluation.protocol import (
     CandidateRule,
     Ranker,
@@ -99,7 +99,7 @@ class Evaluation:
     relation: RelationReport | None = None
     classification: ClassificationReport | None = None
     confidence: ConfidenceReport | None = None
-    calibration: Reliability | None = None
+    calibration: CalibrationReport | None = None
     protocol: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -143,7 +143,7 @@ def evaluate(
         "relation": lambda: relation_report(learnt.pbe, ranked, known),
         "classification": lambda: _classification(learnt, labelled()),
         "confidence": lambda: _confidence(learnt, beliefs),
-        "calibration": lambda: _calibration(learnt, labelled()),
+        "calibration": lambda: _calibration(learnt, labelled(), ranked),
     }
     reasons = _impossible(learnt, beliefs, ranked)
     judged = {"classification", "calibration"} & set(tasks) - reasons.keys()
@@ -254,10 +254,9 @@ def _classification(learnt: Learnt, beliefs: Beliefs) -> ClassificationReport:
     return classification_report(judge(learnt, beliefs).verdict, beliefs)
 
 
-def _calibration(learnt: Learnt, beliefs: Beliefs) -> Reliability:
-    judgement = judge(learnt, beliefs)
-    assert beliefs.label is not None
-    return Reliability.of(judgement.credence[~judgement.unknown], (beliefs.label == 1)[~judgement.unknown])
+def _calibration(learnt: Learnt, labelled: Beliefs, ranked: Beliefs) -> CalibrationReport:
+    """On beliefs whose names the model knows."""
+    return calibration_report(learnt, labelled.where(labelled.seen), ranked.where(ranked.seen))
 
 
 @torch.no_grad()

@@ -1,12 +1,20 @@
-"""Reliability: ECE, Brier and log loss."""
+"""Reliability: ECE, Brier and log loss, of credence and of answers, before and after calibration."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.evaluation.calibration import Reliability
+from doxa.answering.verdicts import log_terms
+from doxa.beliefs import Beliefs, split
+from doxa.credence import Temperatures
+from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
+from doxa.evaluation.report import labelled_beliefs
+from doxa.fitting import fit
 from tests import reference
+from tests.worlds import board
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 15))
@@ -30,3 +38,63 @@ def test_certainty_that_comes_true_is_perfect_and_one_that_does_not_is_finite():
         "nll": pytest.approx(0.0, abs=1e-9),
     }
     assert np.isfinite(Reliability.of(np.array([1.0]), np.array([False])).nll)
+
+
+def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
+    random = np.random.default_rng(0)
+    widths = []
+    for count in (200, 20_000):
+        credence = random.random(count)
+        true = random.random(count) < credence
+        ends = intervals(credence, true)
+        found = Reliability.of(credence, true).as_dict()
+        assert all(ends[name][0] <= ends[name][1] for name in found)
+        for name in ("brier", "nll"):
+            assert ends[name][0] < found[name] < ends[name][1]
+        widths.append(ends["brier"][1] - ends["brier"][0])
+    assert widths[1] < widths[0] / 5
+
+
+@pytest.fixture(scope="module")
+def model():
+    train, valid = split(Beliefs.from_table(board(6)), (0.2,), seed=0)
+    return fit(train, valid, dimension=8, epochs=30, batch=16, candidates=16, learning_rate=0.5, threads=1)
+
+
+def test_probabilities_of_answers_are_measured_before_and_after_their_temperature(model):
+    some = Beliefs.from_table(board(6)).encoded(model.names)
+    hot = replace(model, temperatures=Temperatures(tail=2.0))
+    found = answer_reliability(hot, some)
+    assert set(found) == {"head", "relation", "tail"}
+    assert found["head"].nll == found["head"].nll_before
+    tails = found["tail"]
+    expected_before, expected_after, top, right = [], [], [], []
+    for h, r, t in some.triples.tolist():
+        answer = hot.tails(some.names.entities[h], some.names.relations[r], top=99)
+        plain = replace(model, temperatures=Temperatures()).tails(
+            some.names.entities[h], some.names.relations[r], top=99
+        )
+        name = some.names.entities[t]
+        if t not in model.pbe.seen_tails:  # not among the candidates
+            continue
+        expected_after.append(-np.log({c.name: c.probability for c in answer}[name]))
+        expected_before.append(-np.log({c.name: c.probability for c in plain}[name]))
+        top.append(answer[0].probability)
+        right.append(answer[0].name == name)
+    assert tails.nll == pytest.approx(np.mean(expected_after), rel=1e-4)
+    assert tails.nll_before == pytest.approx(np.mean(expected_before), rel=1e-4)
+    assert tails.ece == pytest.approx(Reliability.of(np.array(top), np.array(right)).ece, abs=1e-4)
+    assert tails.temperature == 2.0
+
+
+def test_the_report_has_eq_1_before_and_credence_after(model):
+    some = labelled_beliefs(Beliefs.from_table(board(6)).encoded(model.names), model.known, 0)
+    found = calibration_report(model, some, some.true_ones())
+    plain = np.exp(log_terms(model.pbe, some).mean(axis=1))
+    assert found.before.brier == pytest.approx(((plain - (some.label == 1)) ** 2).mean())
+    credence = model.credence(some)
+    assert found.after.brier == pytest.approx(((credence - (some.label == 1)) ** 2).mean())
+    assert found.accuracy == pytest.approx(((credence >= 0.5) == (some.label == 1)).mean())
+    told = found.as_dict()
+    assert told["ece"] == found.after.ece
+    assert sum(told["bins"]["count"]) == len(some)
