@@ -24,12 +24,14 @@ class RowOptimiser:
             if parameter.grad is None:
                 continue
             rows, gradient = _touched(parameter.grad)
+            put_back = self.constraints.get(name)
             if rows is None:
                 self.move(name, None, parameter, gradient, rate)
+                if put_back:
+                    parameter.copy_(put_back(parameter))
             else:
                 moved = parameter.index_select(0, rows)
                 self.move(name, rows, moved, gradient, rate)
-                put_back = self.constraints.get(name)
                 parameter.index_copy_(0, rows, put_back(moved) if put_back else moved)
             parameter.grad = None
 

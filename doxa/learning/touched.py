@@ -8,6 +8,7 @@ one sparse gradient with each row at most once.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -19,6 +20,9 @@ from doxa.learning.negatives import Candidates
 from doxa.learning.objectives import Rows, total
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
+
+DENSE = 2
+"""A table with fewer rows than this many times those looked up is moved as a whole."""
 
 
 class Step(nn.Module):
@@ -63,25 +67,35 @@ class Step(nn.Module):
 
 @dataclass(frozen=True)
 class _Touched:
-    """Columns of ids end to end; the distinct ones, sorted, and for every id its place among them."""
+    """Columns of ids, end to end."""
 
     columns: Tensor
     lengths: list[int]
-    ids: Tensor
-    inverse: Tensor
 
     @classmethod
     def of(cls, *columns: Tensor) -> _Touched:
-        joined = torch.cat(columns)
-        return cls(joined, [len(column) for column in columns], *torch.unique(joined, return_inverse=True))
+        return cls(torch.cat(columns), [len(column) for column in columns])
+
+    @cached_property
+    def _distinct(self) -> tuple[Tensor, Tensor]:
+        ids, inverse = torch.unique(self.columns, return_inverse=True)
+        return ids, inverse
+
+    @property
+    def ids(self) -> Tensor:
+        """The distinct ones, sorted."""
+        return self._distinct[0]
 
     @property
     def places(self) -> tuple[Tensor, ...]:
         """For each column its places among the distinct ids, in the same order."""
-        return torch.split(self.inverse, self.lengths)
+        return torch.split(self._distinct[1], self.lengths)
 
     def rows(self, table: Tensor) -> tuple[Tensor, ...]:
-        """The rows of each column, (len(column), d); their gradients come back to the table summed, each row once."""
+        """The rows of each column, (len(column), d); their gradients come back to the table summed, each row once.
+
+        The gradient is sparse unless so many rows were looked up that a dense one is cheaper.
+        """
         given: tuple[Tensor, ...] = _Rows.apply(table, self)  # type: ignore[no-untyped-call]
         return given
 
@@ -94,7 +108,12 @@ class _Rows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        ids = ctx.touched.ids
-        summed = gradients[0].new_zeros(len(ids), ctx.shape[1])
-        summed.index_add_(0, ctx.touched.inverse, torch.cat(gradients))
-        return torch.sparse_coo_tensor(ids[None], summed, ctx.shape, check_invariants=False), None
+        touched, (count, width) = ctx.touched, ctx.shape
+        dense = count < DENSE * len(touched.columns)
+        places = torch.split(touched.columns, touched.lengths) if dense else touched.places
+        summed = gradients[0].new_zeros(count if dense else len(touched.ids), width)
+        for place, gradient in zip(places, gradients, strict=True):
+            summed.index_add_(0, place, gradient)
+        if dense:
+            return summed, None
+        return torch.sparse_coo_tensor(touched.ids[None], summed, ctx.shape, check_invariants=False), None

@@ -3,8 +3,9 @@
     product    p · c                 ∂/∂p = c
     distance   ‖p − c‖₂              ∂/∂p = (p − c) / ‖p − c‖₂
 
-A table is one matrix product, ‖p − c‖² = ‖p‖² + ‖c‖² − 2 p·c, and so is the pull on either side. A `Compared` is a
-table of scores not yet made: whoever turns it into a loss may do so without keeping the table for its gradient.
+A table is one matrix product, ‖p − c‖² = (−2p, ‖p‖², 1) · (c, 1, ‖c‖²), and so is the pull on either side. A
+`Compared` is a table of scores not yet made: whoever turns it into a loss may do so without keeping the table for its
+gradient.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ class Distance:
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         near, far = _squares(points), _squares(candidates)
         least = (near.amax() + far.amax()).item() * ROUNDING * torch.finfo(points.dtype).eps
-        table = (near + far.T).addmm_(points, candidates.T, alpha=-2)
+        left = torch.cat([points * -2, near, torch.ones_like(near)], dim=1)
+        table = left @ torch.cat([candidates, torch.ones_like(far), far], dim=1).T
         return table.clamp_(min=max(least, SMALLEST)).sqrt_()
 
     def pull(

@@ -26,9 +26,16 @@ WAYS = [{"estimator": name} for name in ("sampled", "negative", "exact")] + [
 ]
 
 
+@pytest.fixture(params=[0, 2], ids=["sparse", "dense"])
+def whole(request, monkeypatch):
+    """Whether gradients of small tables come as a whole."""
+    monkeypatch.setattr("doxa.learning.touched.DENSE", request.param)
+    return bool(request.param)
+
+
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_touched_rows_give_the_same_losses_and_gradients(score, way):
+def test_touched_rows_give_the_same_losses_and_gradients(score, way, whole):
     """The fast step, which never makes a table of scores where it need not, against the plain objective."""
     settings = Settings(score=score, dimension=4, negatives=3, scale=1.7, **way)
     pbe = build(SOME, settings).double()
@@ -47,12 +54,13 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way):
     loss = Step(pbe, settings).loss(batch, drawn)
     loss.backward()
     assert torch.allclose(loss, plain.sum())
-    assert pbe.score.entity.weight.grad.is_sparse
+    assert pbe.score.entity.weight.grad.is_sparse is not (whole and pbe.score.by_vectors)
     for name, gradient in dense.items():
         assert torch.allclose(dict(pbe.named_parameters())[name].grad.to_dense(), gradient, atol=1e-12), name
 
 
-def test_each_touched_row_comes_once():
+def test_each_touched_row_comes_once(monkeypatch):
+    monkeypatch.setattr("doxa.learning.touched.DENSE", 0)
     settings = Settings(dimension=4)
     pbe = build(SOME, settings)
     Step(pbe, settings).loss(Batch.of(SOME), every_candidate(pbe)).backward()
