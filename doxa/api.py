@@ -17,9 +17,12 @@ from doxa.model import Model as Model
 from doxa.settings import Settings as Settings
 
 
-def read(path: str | Path, on_error: OnError = "raise") -> Beliefs:
-    """The beliefs of a file; `on_error="skip"` leaves faulty lines out and logs how many."""
-    return Beliefs.from_tables(files.blocks(path, on_error))
+def read(path: str | Path, on_error: OnError = "raise", refuted: bool = False) -> Beliefs:
+    """The beliefs of a file; `on_error="skip"` leaves faulty lines out and logs how many.
+
+    `refuted` lets beliefs of confidence 0 pass, which are held false: for files to measure with.
+    """
+    return Beliefs.from_tables(files.blocks(path, on_error, refuted))
 
 
 def write(beliefs: Beliefs, path: str | Path) -> None:

@@ -227,8 +227,11 @@ class Beliefs:
         return self.take(np.flatnonzero(mask))
 
     def true_ones(self) -> Beliefs:
-        """The beliefs labelled true, without the label; all of them when there are no labels."""
-        return self if self.label is None else replace(self.where(self.label == 1), label=None)
+        """The beliefs held true, without labels: those not labelled false and not of confidence 0."""
+        held = self.confidence != 0
+        if self.label is not None:
+            held &= self.label == 1
+        return replace(self if held.all() else self.where(held), label=None)
 
     def uses_all_names(self) -> bool:
         """Whether every entity and relation of the vocabulary occurs."""

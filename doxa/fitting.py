@@ -15,17 +15,19 @@ import torch
 
 from doxa import calibrator as calibration
 from doxa import store
+from doxa.answering.confidences import confidence_grounds
 from doxa.answering.verdicts import evidence, familiarity, grounds
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
-from doxa.credence import Temperatures, Thresholds, best_temperature
+from doxa.credence import Numbers, Temperatures, Thresholds, best_temperature
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
-from doxa.evaluation.report import labelled_beliefs
+from doxa.evaluation.report import labelled_beliefs, stacked
 from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.choice import chosen
+from doxa.learning.negatives import corrupt
 from doxa.learning.trainer import Progress, Trainer
 from doxa.learning.workers import run_with_workers
 from doxa.model import Model
@@ -150,6 +152,7 @@ def _fit(
         strangers=None if strange is None else _stranger_thresholds(facts, strange),
         temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones()),
         calibrator=calibrator,
+        expected=_expected_confidence(pbe, valid if valid is not None else train, known, settings),
         origin={
             "beliefs": len(train),
             "validation_beliefs": 0 if valid is None else len(valid),
@@ -212,11 +215,18 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
     """What tells one epoch's weights from another's, on a fixed sample of the validation beliefs.
 
     Mean filtered reciprocal rank of head, relation and tail, the questions of Eq. 1, as far as the system answers them;
-    or the accuracy of verdicts at the thresholds that suit the sample best.
+    or the accuracy of verdicts at the thresholds that suit the sample best; or minus the mean squared error of σ(D) as
+    the confidence given, falsehoods being given none.
     """
     size = min(settings.validation_sample, max(100, int(3e10 / (pbe.entities * settings.dimension))))
     random = np.random.default_rng([settings.seed, 4])
-    if settings.validate_by == "accuracy":
+    if settings.quality == "confidence":
+        sample, worth = _with_confidence(_sample(valid, size, random), known, settings)
+        if not len(sample):
+            raise DoxaError("validate_by=confidence: no validation belief carries confidence",
+                            "set validate_by=ranking, or give validation beliefs that do")  # fmt: skip
+        return lambda: -float(((1 / (1 + np.exp(-evidence(pbe, sample, "score"))) - worth) ** 2).mean())
+    if settings.quality == "accuracy":
         labelled = _sample(labelled_beliefs(valid, known, settings.seed), size, random)
         if not len(labelled):
             raise DoxaError("validate_by=accuracy: no falsehood could be made of the validation beliefs",
@@ -296,3 +306,23 @@ def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> 
     return thresholds, calibration.fit(
         heard, labelled.relation, labelled.label, pbe.relations, settings.base_rate, settings.seed
     )
+
+
+def _with_confidence(beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Beliefs, Numbers]:
+    """Those that carry confidence, and as many falsehoods of confidence 0 unless there are some among them."""
+    given = beliefs.where(~np.isnan(beliefs.confidence))
+    if not (given.confidence > 0).all():
+        return given, given.confidence
+    false, _ = corrupt(given, known, settings.seed)
+    return stacked(given, false), np.concatenate([given.confidence, np.zeros(len(false))])
+
+
+def _expected_confidence(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> Calibrator | None:
+    """From what the model makes of beliefs to the confidence they were given; made-up falsehoods are given none."""
+    if len(beliefs) > MOST_JUDGED:
+        beliefs = beliefs.take(np.random.default_rng([settings.seed, 9]).permutation(len(beliefs))[:MOST_JUDGED])
+    given, worth = _with_confidence(beliefs, known, settings)
+    if len(given) < 2 * FEWEST or "classification" not in answers(settings):
+        return None
+    heard = confidence_grounds(pbe, settings, given)
+    return calibration.fit_shares(heard, given.relation, worth, pbe.relations, settings.seed)

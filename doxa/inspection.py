@@ -31,7 +31,7 @@ def inspect(path: str | Path, on_error: OnError = "raise") -> Inspection:
     """Counts, duplicates, leaks, unseen names and the one-to-many profile of a file or a dataset folder."""
     where = files.dataset(path)
     tables = {
-        name: files.read(file, on_error)
+        name: files.read(file, on_error, refuted=True)
         for name, file in (("train", where.train), ("valid", where.valid), ("test", where.test))
         if file is not None
     }

@@ -24,7 +24,8 @@ class Learnt:
     """Everything needed to answer, judge and evaluate, without the training data.
 
     `train` and `valid` are the known facts as ids, (n, 3); `strangers` are thresholds for beliefs with a name never
-    seen, if validation had such; `origin` tells what was learnt from and how it went.
+    seen, if validation had such; `expected` tells the confidence a belief would carry, if validation showed; `origin`
+    tells what was learnt from and how it went.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class Learnt:
     strangers: Thresholds | None
     temperatures: Temperatures
     calibrator: Calibrator
+    expected: Calibrator | None = None
     origin: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()
 

@@ -37,6 +37,10 @@ class Model(Learnt):
         """The probability that each belief is true; NaN where it names something the model never saw."""
         return answering.judge(self, beliefs).credence
 
+    def confidence(self, beliefs: Beliefs) -> Numbers:
+        """The confidence each belief would be expected to carry; NaN where it names something the model never saw."""
+        return answering.confidence(self, beliefs)
+
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write the model folder; an existing model is replaced only with `force`."""
         store.save(self, Path(folder), force)

@@ -99,9 +99,10 @@ class Settings:
 
     holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
     validate_by: str = _setting(
-        "ranking",
-        "quality to stop on: filtered MRR of what the system answers, or accuracy of verdicts",
-        ("ranking", "accuracy"),
+        "auto",
+        "quality to stop on: filtered MRR of what the system answers, accuracy of verdicts, or error of confidence; "
+        "auto is the last for the confidence objective and the first for the others",
+        ("auto", "ranking", "accuracy", "confidence"),
     )
     validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
     patience: int = _setting(
@@ -149,6 +150,13 @@ class Settings:
         if self.objective == "margin":
             return "margin"
         return "negative" if self.objective == "confidence" else "sampled"
+
+    @property
+    def quality(self) -> str:
+        """What validation looks at once `auto` is resolved."""
+        if self.validate_by != "auto":
+            return self.validate_by
+        return "confidence" if self.objective == "confidence" else "ranking"
 
     @property
     def learns_alpha(self) -> bool:

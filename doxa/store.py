@@ -103,9 +103,8 @@ def load(folder: Path) -> Learnt:
             thresholds=Thresholds(by_relation, manifest["thresholds"]["overall"]),
             strangers=strangers and Thresholds(np.array(strangers["by_kind"], float), strangers["overall"]),
             temperatures=Temperatures(**manifest["temperatures"]),
-            calibrator=Calibrator.from_dict(
-                manifest["calibrator"], len(names.relations), lambda given: _known(names.relations, given)
-            ),
+            calibrator=_calibrator(manifest["calibrator"], names.relations),
+            expected=_calibrator(manifest["expected"], names.relations) if manifest["expected"] else None,
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
         )
@@ -119,6 +118,10 @@ def load(folder: Path) -> Learnt:
         RuntimeError,
     ) as fault:
         raise DoxaError(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", "train it again") from fault
+
+
+def _calibrator(stored: dict[str, Any], relations: Vocabulary) -> Calibrator:
+    return Calibrator.from_dict(stored, len(relations), lambda names: _known(relations, names))
 
 
 def _known(vocabulary: Vocabulary, names: list[str]) -> Ids:
@@ -226,7 +229,8 @@ def _write(learnt: Learnt, folder: Path) -> None:
             "by_kind": [None if np.isnan(x) else float(x) for x in learnt.strangers.by_relation],
         },
         "temperatures": asdict(learnt.temperatures),
-        "calibrator": learnt.calibrator.as_dict(lambda number: learnt.names.relations[number]),
+        "calibrator": learnt.calibrator.as_dict(learnt.names.relations.__getitem__),
+        "expected": learnt.expected and learnt.expected.as_dict(learnt.names.relations.__getitem__),
         "curve": list(learnt.curve),
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
     }

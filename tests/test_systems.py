@@ -238,11 +238,11 @@ def test_evaluation_skips_what_the_system_cannot_answer_and_says_why(model, some
     assert evaluate(model, some, ["relation"]).skipped.keys() <= {"relation"}
 
 
-def test_only_a_model_of_confidence_is_held_to_confidence(some):
+def test_only_a_model_that_saw_confidence_is_held_to_it(some):
     given = Beliefs.from_table(board(4).with_columns(confidence=0.5))
     found = evaluate(doxa.fit(some, system="transe", **TINY), given, ["confidence", "entity"])
     assert found.confidence is None
-    assert found.skipped == {"confidence": "the model was not trained to fit confidence (--set objective=confidence)"}
+    assert found.skipped == {"confidence": "no validation belief of the model carried confidence"}
 
 
 def test_validation_ranks_what_the_system_answers_and_nothing_else(some):

@@ -6,8 +6,8 @@ Every setting below was right for all of 30 seeds before one was frozen here.
 import numpy as np
 import pytest
 
+from doxa.answering.confidences import estimated
 from doxa.beliefs import Beliefs
-from doxa.evaluation.report import estimated_confidence
 from doxa.fitting import fit
 from tests.worlds import beliefs, board
 
@@ -66,6 +66,7 @@ def test_the_confidence_objective_recovers_high_and_low():
     high = np.arange(len(table)) % 3 > 0
     some = Beliefs.from_table(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
     more = {"objective": "confidence", "negatives": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
-    found = estimated_confidence(fit(some, seed=0, threads=1, **(SETTINGS | more)), some)
+    model = fit(some, seed=0, threads=1, **(SETTINGS | more))
+    found = np.exp(estimated(model.pbe, model.settings, some))
     assert found[high].min() > 0.5
     assert found[~high].max() < 0.3

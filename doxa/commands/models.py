@@ -67,7 +67,8 @@ def train(
             beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
     quality = [point["quality"] for point in model.curve if point["quality"] is not None]
-    measure = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts"}[settings.validate_by]
+    measures = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
+    measure = measures[settings.quality]
     said = f", validation {max(quality):.3f} ({measure})" if quality else ""
     display.say(f"{out}: {model!r}")
     display.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
@@ -122,7 +123,7 @@ def evaluate(
     check_output("--json", json_, model, file)
     check_output("--plot", plot, model, file)
     learnt = Model.load(model)
-    beliefs = read(file, on_error)
+    beliefs = read(file, on_error, refuted=True)
     if memory:
         learnt.pbe.memory = parse(memory)
     with display.busy("evaluating") as say:

@@ -16,12 +16,12 @@ ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model fold
 OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
 
 
-def read(path: Path, on_error: str) -> Beliefs:
-    """The beliefs of a file."""
+def read(path: Path, on_error: str, refuted: bool = False) -> Beliefs:
+    """The beliefs of a file; `refuted` lets those of confidence 0 pass."""
     from doxa.beliefs import Beliefs
     from doxa.files import blocks
 
-    return Beliefs.from_tables(blocks(path, on_error_rule(on_error)))
+    return Beliefs.from_tables(blocks(path, on_error_rule(on_error), refuted))
 
 
 def on_error_rule(value: str) -> Any:

@@ -78,7 +78,7 @@ def judge(
 
     check_output("--out", out, model, file)
     learnt = Model.load(model)
-    table = files.read(file, on_error_rule(on_error))
+    table = files.read(file, on_error_rule(on_error), refuted=True)
     found = answering.judge(learnt, Beliefs.from_table(table, learnt.names))
     verdict = pl.Series("verdict", found.verdict).cast(pl.String).set(pl.Series(found.unknown), "unknown")
     credence = pl.Series("credence", found.credence).fill_nan(None).round(6)

@@ -11,14 +11,13 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from doxa.answering.verdicts import judge
 from doxa.beliefs import Beliefs
-from doxa.credence import Numbers
 from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import CalibrationReport, calibration_report
+from doxa.evaluation.confidences import ConfidenceReport, confidence_report
 from doxa.evaluation.protocol import (
     CandidateRule,
     Ranker,
@@ -29,11 +28,9 @@ from doxa.evaluation.protocol import (
 )
 from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.facts import Facts
-from doxa.learning.negatives import corrupt, every_candidate
-from doxa.learning.objectives import estimates
+from doxa.learning.negatives import corrupt
 from doxa.learnt import Learnt
 from doxa.mentions import Ragged
-from doxa.pbe import Batch
 from doxa.systems import QUESTIONS, why_not
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
@@ -78,17 +75,6 @@ class ClassificationReport:
 
     def as_dict(self) -> dict[str, Any]:
         return {"accuracy": self.accuracy, "accuracy_of_seen": self.accuracy_of_seen, "by_relation": self.by_relation}
-
-
-@dataclass(frozen=True)
-class ConfidenceReport:
-    """Error of the estimated confidence against the given one."""
-
-    mse: float
-    mae: float
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"mse": self.mse, "mae": self.mae}
 
 
 @dataclass(frozen=True)
@@ -215,10 +201,11 @@ def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int) -> Beliefs:
     false, source = corrupt(beliefs, known, seed)
     true = beliefs.take(source)
     both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
-    return _stacked(true, false).take(both)
+    return stacked(true, false).take(both)
 
 
-def _stacked(true: Beliefs, false: Beliefs) -> Beliefs:
+def stacked(true: Beliefs, false: Beliefs) -> Beliefs:
+    """Truths and then falsehoods, labelled as such."""
     return replace(
         true,
         head=np.concatenate([true.head, false.head]),
@@ -259,21 +246,9 @@ def _calibration(learnt: Learnt, labelled: Beliefs, ranked: Beliefs) -> Calibrat
     return calibration_report(learnt, labelled.where(labelled.seen), ranked.where(ranked.seen))
 
 
-@torch.no_grad()
-def estimated_confidence(learnt: Learnt, beliefs: Beliefs) -> Numbers:
-    """The confidence a belief would carry: Eqs 13–16 with their expectations taken over all candidates."""
-    everything = every_candidate(learnt.pbe)
-    found = np.zeros(len(beliefs))
-    for rows in learnt.pbe.blocks(len(beliefs)):
-        terms = estimates(learnt.pbe, Batch.of(beliefs, rows), everything, learnt.settings)
-        found[rows] = terms.log_credence(learnt.settings).double().exp().numpy()
-    return found
-
-
 def _confidence(learnt: Learnt, beliefs: Beliefs) -> ConfidenceReport:
     given = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
-    error = estimated_confidence(learnt, given) - given.confidence
-    return ConfidenceReport(float((error**2).mean()), float(np.abs(error).mean()))
+    return confidence_report(learnt, given)
 
 
 def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
@@ -287,8 +262,8 @@ def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, 
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
         reasons["confidence"] = "the beliefs carry no confidence"
-    elif learnt.settings.objective != "confidence":
-        reasons["confidence"] = "the model was not trained to fit confidence (--set objective=confidence)"
+    elif learnt.expected is None:
+        reasons["confidence"] = "no validation belief of the model carried confidence"
     return reasons
 
 

@@ -34,20 +34,21 @@ PACKED = 2**16
 """Bytes unpacked at a time: few, since they may hold a hundred times as much text."""
 
 
-def read(path: str | Path, on_error: OnError = "raise") -> pl.DataFrame:
+def read(path: str | Path, on_error: OnError = "raise", refuted: bool = False) -> pl.DataFrame:
     """The beliefs of a file as one table, with the line each stands on; see `blocks`."""
-    return pl.concat(list(blocks(path, on_error)))
+    return pl.concat(list(blocks(path, on_error, refuted)))
 
 
-def blocks(path: str | Path, on_error: OnError = "raise") -> Iterator[pl.DataFrame]:
+def blocks(path: str | Path, on_error: OnError = "raise", refuted: bool = False) -> Iterator[pl.DataFrame]:
     """The beliefs of a file as tables, one after the other, with the line each stands on.
 
     With a header the columns are named, in any order. Without one, three columns are a triple; a fourth that is
     a number in every row is the label if all are ±1 and the confidence otherwise; any other fourth column is the
     mention; five columns are all. A faulty line is an error, or with `on_error="skip"` is left out and counted.
+    A confidence is above 0; `refuted` lets 0 pass too, for files to measure with that hold falsehoods.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    reader = _Reader(Path(path), on_error)
+    reader = _Reader(Path(path), on_error, refuted)
     count = 0
     for table in reader.tables():
         found = reader.typed(table)
@@ -90,8 +91,8 @@ def write(tables: pl.DataFrame | Iterable[pl.DataFrame], path: str | Path) -> No
 class _Reader:
     """Reads a file block by block; what its columns are is settled by its first block, and faults are counted."""
 
-    def __init__(self, path: Path, on_error: OnError) -> None:
-        self.path, self.on_error = path, on_error
+    def __init__(self, path: Path, on_error: OnError, refuted: bool = False) -> None:
+        self.path, self.on_error, self.refuted = path, on_error, refuted
         self.faulty, self.first_fault = 0, (0, "")
         self._width, self._why = 0, ""
 
@@ -227,8 +228,10 @@ class _Reader:
             require(table[name].is_not_null(), f"the {name} is empty", EXPECTED)
         if "confidence" in table.columns:
             given, number = table["confidence"], table["confidence"].cast(pl.Float64, strict=False)
-            passed = given.is_null() | ((number > 0) & (number <= 1)).fill_null(False)
-            require(passed, f"the confidence is {_first(given, ~passed)}; expected a number above 0 and at most 1")
+            enough = number >= 0 if self.refuted else number > 0
+            passed = given.is_null() | (enough & (number <= 1)).fill_null(False)
+            wanted = "from 0 to 1" if self.refuted else "above 0 and at most 1"
+            require(passed, f"the confidence is {_first(given, ~passed)}; expected a number {wanted}")
             table = table.with_columns(number)
         if "label" in table.columns:
             given, number = table["label"], table["label"].cast(pl.Float64, strict=False)

@@ -329,9 +329,13 @@ def _importance(batch: Batch, settings: Settings, like: Tensor) -> Tensor:
 
 
 def confidence_loss(found: Estimates, batch: Batch, settings: Settings) -> Tensor:
-    """½ (log credence − log c)² of each belief; zero for beliefs that came without confidence (Eq. 5)."""
+    """½ (log credence − log c)² of each belief; zero for beliefs that came without confidence (Eq. 5).
+
+    A confidence of 0 counts as the floor ε of the estimates.
+    """
     given = batch.confidence.to(found.head.dtype)
-    loss = 0.5 * (found.log_credence(settings) - given.nan_to_num(1.0).log()) ** 2
+    asked = given.nan_to_num(1.0).clamp_min(max(settings.epsilon, 1e-6)).log()
+    loss = 0.5 * (found.log_credence(settings) - asked) ** 2
     return torch.where(given.isnan(), torch.zeros_like(loss), loss)
 
 

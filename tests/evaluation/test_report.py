@@ -11,7 +11,7 @@ from doxa.answering import judge
 from doxa.beliefs import Beliefs, split
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import relation_ranks, tail_ranks
-from doxa.evaluation.report import estimated_confidence, evaluate, labelled_beliefs
+from doxa.evaluation.report import evaluate, labelled_beliefs
 from doxa.facts import Facts
 from doxa.fitting import fit
 from tests.worlds import beliefs, board
@@ -114,7 +114,7 @@ def test_the_confidence_task_measures_the_error_of_the_estimate():
     some = Beliefs.from_table(table)
     model = fit(some, objective="confidence", negatives=1, **(SETTINGS | {"holdout": 0.0}))
     found = evaluate(model, some, ["confidence"]).confidence
-    error = estimated_confidence(model, some) - some.confidence
+    error = model.confidence(some) - some.confidence
     assert found.mse == pytest.approx(np.mean(error**2))
     assert found.mae == pytest.approx(np.mean(np.abs(error)))
     assert found.mse > 0

@@ -80,6 +80,13 @@ def test_one_late_word_makes_the_fourth_column_a_mention(tmp_path, monkeypatch):
     assert "confidence" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\t0.5\n")).columns
 
 
+def test_files_to_measure_with_may_hold_refuted_beliefs(tmp_path):
+    path = put(tmp_path, "a\tr\tb\t0.5\nb\tr\tc\t0.0\n")
+    assert files.read(path, refuted=True)["confidence"].to_list() == [0.5, 0.0]
+    with pytest.raises(DoxaError, match="the confidence is '-1'; expected a number from 0 to 1"):
+        files.read(put(tmp_path, "a\tr\tb\t0.5\nb\tr\tc\t-1\n"), refuted=True)
+
+
 def test_unknown_columns_are_ignored_with_a_notice(tmp_path, caplog):
     path = put(tmp_path, "head\trelation\ttail\tsource\na\tr\tb\tweb\n")
     with caplog.at_level(logging.WARNING):

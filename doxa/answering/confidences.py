@@ -1,0 +1,49 @@
+"""The confidence a belief would carry: what the model makes of it, put on the scale of confidences given to others."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from doxa.answering.verdicts import grounds
+from doxa.beliefs import Beliefs
+from doxa.credence import Numbers
+from doxa.errors import UsageError
+from doxa.learning.negatives import every_candidate
+from doxa.learning.objectives import estimates
+from doxa.learnt import Learnt
+from doxa.pbe import PBE, Batch
+from doxa.settings import Settings
+
+
+@torch.no_grad()
+def estimated(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    """log credence by Eqs 13–16 with their expectations taken over all candidates, which Eq. 5 fits to log c."""
+    everything = every_candidate(pbe)
+    found = np.zeros(len(beliefs))
+    for rows in pbe.blocks(len(beliefs)):
+        terms = estimates(pbe, Batch.of(beliefs, rows), everything, settings)
+        found[rows] = terms.log_credence(settings).double().numpy()
+    return found
+
+
+def confidence_grounds(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    """What confidence is told from: D where the model was made to fit it, of which every term of Eq. 5 is a rising
+    function once falsehoods are refused; else log credence."""
+    return grounds(pbe, beliefs, "score" if settings.objective == "confidence" else "product")
+
+
+def confidence(learnt: Learnt, beliefs: Beliefs) -> Numbers:
+    """The confidence each belief would be expected to carry; NaN where it names something the model never saw."""
+    if learnt.expected is None:
+        raise UsageError(
+            "this model cannot tell confidence: no validation belief it was given carried one",
+            "train with validation beliefs that do",
+        )
+    beliefs = beliefs.encoded(learnt.names)
+    found = np.full(len(beliefs), np.nan)
+    seen = np.flatnonzero(beliefs.seen)
+    known = beliefs.take(seen)
+    heard = confidence_grounds(learnt.pbe, learnt.settings, known)
+    found[seen] = learnt.expected.credence(heard, known.relation)
+    return found
