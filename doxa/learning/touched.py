@@ -1,8 +1,8 @@
-"""The rows a step touches: gathered once into small tables, so that a step's cost is that of its batch alone.
+"""The rows a step touches: looked up once, so that a step's cost is that of its batch alone.
 
-A step looks the same entity up in several places (head, tail, candidate). Gathering the distinct rows first, and
-letting the score work on the small tables, sums their gradients in dense memory; the large tables then receive
-one sparse gradient with each row at most once.
+A step needs the same entity in several places (head, tail, candidate). A score of vectors alone is given them all from
+one look-up; others work on small tables of the distinct rows. Either way the large tables receive one gradient in which
+each row stands at most once.
 """
 
 from __future__ import annotations
