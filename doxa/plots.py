@@ -56,7 +56,7 @@ def reliability_diagram(reliability: Reliability, path: Path, before: Reliabilit
             top.plot(before.credence, before.truth, color=PALE, marker=".", linewidth=1, label="before calibration")
         top.plot(reliability.credence, reliability.truth, color=ACCENT, marker="o", markersize=5, label="doxa")
         top.set(title="Do beliefs come true as often as said?", ylabel="share that is true", ylim=(-0.02, 1.02))
-        top.legend(frameon=False, loc="upper left")
+        top.legend(frameon=False, loc="upper left" if before is None else "center right")
         numbers = f"ECE {reliability.ece:.3f}\nBrier {reliability.brier:.3f}\nlog loss {reliability.nll:.3f}"
         top.text(0.98, 0.04, numbers, transform=top.transAxes, ha="right", va="bottom")
         edges = np.linspace(0, 1, 21)
