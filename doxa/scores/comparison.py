@@ -75,8 +75,11 @@ class Distance:
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         near, far = _squares(points), _squares(candidates)
         least = (near.amax() + far.amax()).item() * ROUNDING * torch.finfo(points.dtype).eps
-        left = torch.cat([points * -2, near, torch.ones_like(near)], dim=1)
-        table = left @ torch.cat([candidates, torch.ones_like(far), far], dim=1).T
+        if len(candidates) > 2 * len(points):  # too many to be copied
+            table = torch.addmm(far.T, points, candidates.T, alpha=-2).add_(near)
+        else:
+            left = torch.cat([points * -2, near, torch.ones_like(near)], dim=1)
+            table = left @ torch.cat([candidates, torch.ones_like(far), far], dim=1).T
         return table.clamp_(min=max(least, SMALLEST)).sqrt_()
 
     def pull(
