@@ -385,7 +385,8 @@ def total(
     for term in _terms(pbe, batch, candidates, settings, rows):
         weights = importance * (-term.weight / 3)
         parts.append(_weighted_sum(term, rule, weights * more[term.name] if term.name in more else weights))
-    return sum(parts + [penalty.sum() for penalty in _penalties(pbe, batch, settings, rows)], parts[0].new_zeros(()))
+    parts += [penalty.sum() for penalty in _penalties(pbe, batch, settings, rows)]
+    return sum(parts, importance.new_zeros(()))
 
 
 def _penalties(pbe: PBE, batch: Batch, settings: Settings, rows: Rows | None) -> Iterator[Tensor]:

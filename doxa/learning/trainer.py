@@ -163,7 +163,7 @@ class Trainer:
         another way than all later ones, and so round differently."""
         rows = np.arange(min(self.batch, len(self.beliefs)))
         for _ in range(2):
-            self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows)).backward()  # type: ignore[no-untyped-call]
+            _backpropagate(self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows)))
             self.pbe.zero_grad()
 
     def keep_best(self) -> None:
@@ -207,7 +207,7 @@ class Trainer:
                 f"the loss became {value} in step {number + 1} (epoch {number // self.steps_per_epoch + 1})",
                 f"try a smaller step: --set learning_rate={settings.learning_rate / 10:g}",
             )
-        loss.backward()  # type: ignore[no-untyped-call]
+        _backpropagate(loss)
         falling = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimiser.step(settings.learning_rate * falling)
         return value
@@ -283,3 +283,9 @@ class Trainer:
         self.optimiser.load(parts["optimiser"])
         self.best = parts["best"] or None
         self.memory = Memory.from_dict(memory)
+
+
+def _backpropagate(loss: Tensor) -> None:
+    """Nothing is to be done where mentions alone count and the batch has none."""
+    if loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]

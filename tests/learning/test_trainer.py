@@ -4,6 +4,7 @@ import logging
 import signal
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -218,3 +219,17 @@ def test_the_library_prints_nothing(capsys, caplog):
         trainer().run()
     assert capsys.readouterr() == ("", "")
     assert np.isfinite(trainer().run().curve[-1].loss)
+
+
+def test_where_mentions_alone_count_a_batch_without_any_moves_nothing():
+    table = board(4)
+    silent = np.arange(len(table)) < 16
+    some = Beliefs.from_table(table.with_columns(mention=pl.Series(np.where(silent, "", table["mention"].to_numpy()))))
+    settings = SMALL.changed(head_weight=0.0, relation_weight=0.0, tail_weight=0.0, epochs=1)
+    run = Trainer(build(some, settings), some, settings)
+    run._warm_up()
+    before = weights(run)
+    assert run.step(0, np.arange(len(some)), 0.0) == 0
+    assert same(weights(run), before)
+    assert run.step(1, np.arange(len(some)), 0.0) > 0
+    assert not same(weights(run), before)
