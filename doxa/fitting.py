@@ -153,6 +153,7 @@ def _fit(
         temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones()),
         calibrator=calibrator,
         expected=_expected_confidence(pbe, valid if valid is not None else train, known, settings),
+        given=_confidences(facts, train, valid),
         origin={
             "beliefs": len(train),
             "validation_beliefs": 0 if valid is None else len(valid),
@@ -168,6 +169,14 @@ def _fit(
         },
         curve=tuple(asdict(point) for point in memory.curve),
     )
+
+
+def _confidences(facts: Facts, train: Beliefs, valid: Beliefs | None) -> Numbers:
+    """The confidence of every fact of train, the highest where it came with several, and then of valid."""
+    of_train = np.full(len(facts), np.nan)
+    np.fmax.at(of_train, facts.places(train.triples), train.confidence)
+    given = of_train if valid is None else np.concatenate([of_train, valid.true_ones().confidence])
+    return np.zeros(0) if np.isnan(given).all() else given
 
 
 def _check(train: Beliefs, settings: Settings) -> None:
@@ -227,7 +236,7 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
                             "set validate_by=ranking, or give validation beliefs that do")  # fmt: skip
         return lambda: -float(((1 / (1 + np.exp(-evidence(pbe, sample, "score"))) - worth) ** 2).mean())
     if settings.quality == "accuracy":
-        labelled = _sample(labelled_beliefs(valid, known, settings.seed), size, random)
+        labelled = _sample(labelled_beliefs(valid, known, settings.seed, settings.falsehoods), size, random)
         if not len(labelled):
             raise DoxaError("validate_by=accuracy: no falsehood could be made of the validation beliefs",
                             "give validation beliefs with labels, or leave validate_by out")  # fmt: skip
@@ -296,7 +305,11 @@ def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> 
     if len(beliefs) > MOST_JUDGED:
         beliefs = beliefs.take(np.random.default_rng([settings.seed, 5]).permutation(len(beliefs))[:MOST_JUDGED])
     able = "classification" in answers(settings)
-    labelled = labelled_beliefs(beliefs, known, settings.seed) if able else beliefs.take(np.zeros(0, np.int64))
+    labelled = (
+        labelled_beliefs(beliefs, known, settings.seed, settings.falsehoods)
+        if able
+        else beliefs.take(np.zeros(0, np.int64))
+    )
     if not len(labelled):
         return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator.unfitted(pbe.relations)
     assert labelled.label is not None
@@ -313,7 +326,7 @@ def _with_confidence(beliefs: Beliefs, known: Facts, settings: Settings) -> tupl
     given = beliefs.where(~np.isnan(beliefs.confidence))
     if not (given.confidence > 0).all():
         return given, given.confidence
-    false, _ = corrupt(given, known, settings.seed)
+    false, _ = corrupt(given, known, settings.seed, settings.falsehoods)
     return stacked(given, false), np.concatenate([given.confidence, np.zeros(len(false))])
 
 

@@ -51,13 +51,14 @@ class Settings:
     )
     confidence: str = _setting(
         "weight",
-        "in the likelihood and in ranking, confidence is a belief's weight or is ignored",
-        ("weight", "ignore"),
+        "what confidence is in the likelihood: a belief's weight (in margin ranking too), the share of it that is true "
+        "(label, with the negative estimator), or nothing",
+        ("weight", "label", "ignore"),
     )
     estimator: str = _setting(
         "auto",
         "training softmaxes: sampled candidates, negative sampling (Eqs 13–18) or exact; "
-        "auto is negative for the confidence objective and sampled for the likelihood",
+        "auto is negative where confidence is fitted (Eq. 5, or as label), else sampled",
         ("auto", "sampled", "negative", "exact"),
     )
     candidates: int = _setting(0, "candidates drawn per term and shared by a batch; 0 = 512, or all there are", low=0)
@@ -101,7 +102,7 @@ class Settings:
     validate_by: str = _setting(
         "auto",
         "quality to stop on: filtered MRR of what the system answers, accuracy of verdicts, or error of confidence; "
-        "auto is the last for the confidence objective and the first for the others",
+        "auto is the last where confidence is fitted (Eq. 5, or as label), else the first",
         ("auto", "ranking", "accuracy", "confidence"),
     )
     validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
@@ -112,6 +113,12 @@ class Settings:
         "product",
         "what is held against a relation's threshold: the product of probabilities (Section 5.4), Pr(t|h,r), or D",
         ("product", "tail", "score"),
+    )
+    falsehoods: str = _setting(
+        "relation",
+        "falsehoods made of unlabelled validation beliefs: an entity replaced by one seen there with the relation, "
+        "or by any at all",
+        ("relation", "all"),
     )
     base_rate: float = _setting(
         0.0, "share of truths among beliefs to be judged, which credence is stated for; 0 = as in validation", low=0
@@ -142,6 +149,13 @@ class Settings:
                 "leave the estimator out, or set estimator=negative",
             )
 
+        if self.confidence == "label" and (self.objective != "likelihood" or self.estimator in ("sampled", "exact")):
+            other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"
+            raise UsageError(
+                f"confidence=label cannot go with {other}: it is a way of the negative estimator of the likelihood",
+                "leave one of the two out",
+            )
+
     @property
     def training_estimator(self) -> str:
         """The estimator in force once `auto` is resolved."""
@@ -149,14 +163,19 @@ class Settings:
             return self.estimator
         if self.objective == "margin":
             return "margin"
-        return "negative" if self.objective == "confidence" else "sampled"
+        return "negative" if self.fits_confidence else "sampled"
+
+    @property
+    def fits_confidence(self) -> bool:
+        """Whether σ(D) is made to come near the confidence given, by Eq. 5 or by labels."""
+        return self.objective == "confidence" or self.confidence == "label"
 
     @property
     def quality(self) -> str:
         """What validation looks at once `auto` is resolved."""
         if self.validate_by != "auto":
             return self.validate_by
-        return "confidence" if self.objective == "confidence" else "ranking"
+        return "confidence" if self.fits_confidence else "ranking"
 
     @property
     def learns_alpha(self) -> bool:

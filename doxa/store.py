@@ -2,7 +2,7 @@
 
 model.json              settings, sizes, thresholds, calibrator, where it came from; bytes of the other files
 weights.safetensors     the vectors
-facts.safetensors       known facts of train and valid, as ids
+facts.safetensors       known facts of train and valid, as ids, and the confidence they came with
 entities.parquet …      names in the order of their ids (also relations, words)
 checkpoint.safetensors  only while a run is unfinished
 """
@@ -105,6 +105,7 @@ def load(folder: Path) -> Learnt:
             temperatures=Temperatures(**manifest["temperatures"]),
             calibrator=_calibrator(manifest["calibrator"], names.relations),
             expected=_calibrator(manifest["expected"], names.relations) if manifest["expected"] else None,
+            given=facts["given"].double().numpy() if "given" in facts else np.zeros(0),
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
         )
@@ -206,10 +207,10 @@ def _write(learnt: Learnt, folder: Path) -> None:
     save_file({name: t.contiguous() for name, t in learnt.pbe.state_dict().items()}, folder / "weights.safetensors")
     facts = {"train": learnt.train, "valid": learnt.valid}
     small = torch.int32 if len(learnt.names.entities) < 2**31 else torch.int64
-    save_file(
-        {name: torch.from_numpy(np.ascontiguousarray(triples)).to(small) for name, triples in facts.items()},
-        folder / "facts.safetensors",
-    )
+    kept = {name: torch.from_numpy(np.ascontiguousarray(triples)).to(small) for name, triples in facts.items()}
+    if len(learnt.given):
+        kept["given"] = torch.from_numpy(learnt.given).float()
+    save_file(kept, folder / "facts.safetensors")
     for plural in VOCABULARIES:
         pl.DataFrame({"name": getattr(learnt.names, plural).names}).write_parquet(folder / f"{plural}.parquet")
     by_relation = {

@@ -67,10 +67,14 @@ def logistic(x, floor):
     return min(1 / (1 + math.exp(-x)) + floor, 1)
 
 
-def negative_log(true_value, other_values, k, floor):
-    """Eqs 13–16: log Pr(1|truth) + k · E log Pr(0|other), Pr(0|·) = 1 − σ(·) (+ floor)."""
+def negative_log(true_value, other_values, k, floor, share=1.0):
+    """Eqs 13–16: log Pr(1|truth) + k · E log Pr(0|other), Pr(0|·) = 1 − σ(·) (+ floor).
+
+    Only a `share` of the truth is held; the rest is refused like the others.
+    """
     expectation = sum(math.log(logistic(-v, floor)) for v in other_values) / max(len(other_values), 1)
-    return math.log(logistic(true_value, floor)) + k * expectation
+    held = share * math.log(logistic(true_value, floor)) + (1 - share) * math.log(logistic(-true_value, floor))
+    return held + k * expectation
 
 
 def hinge(true_value, other_values, margin):
@@ -79,7 +83,8 @@ def hinge(true_value, other_values, margin):
     return -sum(within) / max(len(within), 1)
 
 
-def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6, margin=1.0, known=()):
+def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6, margin=1.0, known=(),
+                  share=1.0):  # fmt: skip
     """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against given candidates.
 
     A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in.
@@ -101,7 +106,7 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
         if name == "said" and not words:
             found[name] = 0.0
         elif estimator == "negative":
-            found[name] = negative_log(value, others, k, floor)
+            found[name] = negative_log(value, others, k, floor, share)
         elif estimator == "margin":
             found[name] = hinge(value, others, margin)
         else:

@@ -30,7 +30,7 @@ def estimated(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
 def confidence_grounds(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
     """What confidence is told from: D where the model was made to fit it, of which every term of Eq. 5 is a rising
     function once falsehoods are refused; else log credence."""
-    return grounds(pbe, beliefs, "score" if settings.objective == "confidence" else "product")
+    return grounds(pbe, beliefs, "score" if settings.fits_confidence else "product")
 
 
 def confidence(learnt: Learnt, beliefs: Beliefs) -> Numbers:

@@ -6,10 +6,13 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from doxa.answering.confidences import confidence
-from doxa.beliefs import Beliefs
+from doxa.beliefs import Beliefs, Ids
+from doxa.credence import Numbers
 from doxa.evaluation.ranks import rank
+from doxa.facts import Facts
 from doxa.learnt import Learnt
 
 
@@ -17,13 +20,15 @@ from doxa.learnt import Learnt
 class ConfidenceReport:
     """Squared and absolute error of the expected confidence against the given one, and their rank correlation.
 
-    `ndcg` is how well the tails of each (h, r) are ranked among all entities when a tail is worth its confidence.
+    `ndcg` is how well the tails of each (h, r) are ranked among all entities when a tail is worth its confidence c, or
+    2^c − 1 in `ndcg_exponential`; the tails train and valid have for these (h, r) count too (Chen et al., 2019).
     """
 
     mse: float
     mae: float
     spearman: float
     ndcg: float
+    ndcg_exponential: float
 
     def as_dict(self) -> dict[str, float]:
         return asdict(self)
@@ -35,30 +40,45 @@ def confidence_report(learnt: Learnt, beliefs: Beliefs) -> ConfidenceReport:
 
     found = confidence(learnt, beliefs)
     error = found - beliefs.confidence
+    tails, worth = with_known_tails(learnt, beliefs.where(beliefs.confidence > 0))
     varied = np.ptp(found) > 0 and np.ptp(beliefs.confidence) > 0
     return ConfidenceReport(
         mse=float((error**2).mean()),
         mae=float(np.abs(error).mean()),
         spearman=float(spearmanr(found, beliefs.confidence).statistic) if varied else 0.0,
-        ndcg=ndcg(learnt, beliefs.where(beliefs.confidence > 0)),
+        ndcg=ndcg(learnt, tails, worth),
+        ndcg_exponential=ndcg(learnt, tails, 2**worth - 1),
     )
 
 
+def with_known_tails(learnt: Learnt, beliefs: Beliefs) -> tuple[NDArray[np.int64], Numbers]:
+    """Triples and their confidence: the beliefs, and what train and valid have on the same (h, r) with confidence."""
+    triples, worth = beliefs.triples, beliefs.confidence
+    if not len(learnt.given):
+        return triples, worth
+    known = np.concatenate([learnt.train, learnt.valid])
+    asked = np.isin(_question(learnt, known), _question(learnt, triples)) & ~np.isnan(learnt.given)
+    asked &= ~Facts(triples, learnt.pbe.entities, learnt.pbe.relations).contains(*known.T)
+    return np.concatenate([triples, known[asked]]), np.concatenate([worth, learnt.given[asked]])
+
+
+def _question(learnt: Learnt, triples: NDArray[np.int64]) -> Ids:
+    return triples[:, 0] * learnt.pbe.relations + triples[:, 1]
+
+
 @torch.no_grad()
-def ndcg(learnt: Learnt, beliefs: Beliefs) -> float:
-    """Σ c / log₂(1 + rank of the tail), over the same with tails in order of c; the mean over all (h, r)."""
-    if not len(beliefs):
+def ndcg(learnt: Learnt, triples: NDArray[np.int64], worth: Numbers) -> float:
+    """Σ worth / log₂(1 + rank of the tail), over the same with tails in order of worth; the mean over all (h, r)."""
+    if not len(triples):
         return 0.0
-    question = beliefs.head * learnt.pbe.relations + beliefs.relation
-    order = np.lexsort((-beliefs.confidence, question))
-    question, worth = question[order], beliefs.confidence[order]
+    question = _question(learnt, triples)
+    order = np.lexsort((-worth, question))
+    question, worth = question[order], worth[order]
     ranks = np.zeros(len(order))
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64))
     for block in learnt.pbe.blocks(len(order)):
-        rows = order[block]
-        head, relation = torch.from_numpy(beliefs.head[rows]), torch.from_numpy(beliefs.relation[rows])
-        logits = learnt.pbe.tail_logits(head, relation)
-        ranks[block] = rank(logits, torch.from_numpy(beliefs.tail[rows]), nothing).raw
+        head, relation, tail = torch.from_numpy(triples[order[block]]).T
+        ranks[block] = rank(learnt.pbe.tail_logits(head, relation), tail, nothing).raw
     starts = np.flatnonzero(np.concatenate([[True], question[1:] != question[:-1]]))
     place = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
     # within a question each tail takes the rank it has among all entities; two tails never share one

@@ -191,14 +191,14 @@ def relation_report(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "
     return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
 
 
-def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int) -> Beliefs:
+def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int, among: str = "relation") -> Beliefs:
     """The beliefs with their labels; where none is labelled false, each one as true beside a false twin made of it.
 
     A belief for which no falsehood can be made is left out; `known` must hold the beliefs themselves.
     """
     if has_falsehoods(beliefs):
         return beliefs
-    false, source = corrupt(beliefs, known, seed)
+    false, source = corrupt(beliefs, known, seed, among)
     true = beliefs.take(source)
     both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
     return stacked(true, false).take(both)

@@ -105,11 +105,13 @@ def corrupted_head_share(facts: Facts, corruption: str) -> Tensor:
     return torch.from_numpy(tails / (tails + heads)).float()
 
 
-def corrupt(beliefs: Beliefs, known: Facts, seed: int, attempts: int = 50) -> tuple[Beliefs, Ids]:
+def corrupt(
+    beliefs: Beliefs, known: Facts, seed: int, among: str = "relation", attempts: int = 50
+) -> tuple[Beliefs, Ids]:
     """A false twin of each belief: head or tail replaced by an entity seen in that position of that relation.
 
-    The rule of the paper's Section 5.4, never a known fact. Returns the twins and the rows they were made from:
-    a belief for which no such entity turns up in `attempts` draws has none.
+    The rule of the paper's Section 5.4, never a known fact; with `among` all, by any entity. Returns the twins and the
+    rows they were made from: a belief for which no such entity turns up in `attempts` draws has none.
     """
     random = np.random.default_rng([seed, 3])
     pools = {column: Ragged.from_lengths(entity, np.bincount(relation, minlength=known.relations).astype(np.int64))
@@ -126,6 +128,9 @@ def corrupt(beliefs: Beliefs, known: Facts, seed: int, attempts: int = 50) -> tu
         drawn = triples[open_rows]
         for column, pool in pools.items():
             chosen = np.flatnonzero(side[open_rows] == column)
+            if among == "all":
+                drawn[chosen, column] = random.integers(0, known.entities, len(chosen))
+                continue
             relation = drawn[chosen, 1]
             sizes = pool.lengths[relation]
             chosen, relation, sizes = chosen[sizes > 0], relation[sizes > 0], sizes[sizes > 0]

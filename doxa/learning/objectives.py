@@ -99,16 +99,17 @@ def estimates(
     none = pbe.score.entity.weight.new_zeros(len(batch))
     found = {"head": none, "relation": none, "tail": none, "said": none}
     for term in _terms(pbe, batch, candidates, settings, rows):
-        found[term.name] = _estimate(term, settings)
+        found[term.name] = _estimate(term, batch, settings)
     found["said"] = torch.where(batch.mentioned, found["said"], none)
     return Estimates(**found)
 
 
-def _estimate(term: _Term, settings: Settings) -> Tensor:
+def _estimate(term: _Term, batch: Batch, settings: Settings) -> Tensor:
     if settings.training_estimator == "margin":
         return margin_estimate(term.truth, table_of(term.others), term.own, settings.margin)
     if settings.training_estimator == "negative":
-        return negative_estimate(term.truth, table_of(term.others), term.own, settings.negatives, term.floor)
+        true = _given(batch, term.truth) if settings.confidence == "label" else None
+        return negative_estimate(term.truth, table_of(term.others), term.own, settings.negatives, term.floor, true)
     return softmax_estimate(term.truth, table_of(term.others), term.own)
 
 
@@ -305,10 +306,18 @@ class _WeightedSum(torch.autograd.Function):
         return of_truth, of_points, of_candidates, of_offset, *[None] * 5
 
 
-def negative_estimate(truth: Tensor, others: Tensor, own: Places, negatives: int, floor: float) -> Tensor:
-    """log Pr(1|truth) + k · mean over candidates of log Pr(0|candidate), the truth left out (Eqs 13–16)."""
+def negative_estimate(
+    truth: Tensor, others: Tensor, own: Places, negatives: int, floor: float, true: Tensor | None = None
+) -> Tensor:
+    """log Pr(1|truth) + k · mean over candidates of log Pr(0|candidate), the truth left out (Eqs 13–16).
+
+    Beliefs that are not wholly `true`, (B,), have (1 − true) · log Pr(0|truth) beside true · log Pr(1|truth).
+    """
+    held = log_logistic(truth, floor)
+    if true is not None:
+        held = true * held + (1 - true) * log_logistic(-truth, floor)
     refused = log_logistic(-others, floor).index_put((own.rows, own.columns), others.new_zeros(()))
-    return log_logistic(truth, floor) + negatives * refused.sum(1) / _false_ones(others, own)
+    return held + negatives * refused.sum(1) / _false_ones(others, own)
 
 
 def log_logistic(logits: Tensor, floor: float) -> Tensor:
@@ -323,8 +332,11 @@ def likelihood_loss(found: Estimates, batch: Batch, settings: Settings) -> Tenso
 
 def _importance(batch: Batch, settings: Settings, like: Tensor) -> Tensor:
     """How much each belief counts in the likelihood, (B,): its confidence where asked and given, else 1."""
-    if settings.confidence == "ignore":
-        return like.new_ones(len(batch))
+    return _given(batch, like) if settings.confidence == "weight" else like.new_ones(len(batch))
+
+
+def _given(batch: Batch, like: Tensor) -> Tensor:
+    """The confidence of each belief, (B,); 1 where none was given."""
     return batch.confidence.nan_to_num(1.0).to(like.dtype)
 
 

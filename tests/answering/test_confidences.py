@@ -1,6 +1,7 @@
 """Confidence out: what a belief would be expected to carry, and how well that is foretold."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ import torch
 from doxa.answering.confidences import estimated
 from doxa.beliefs import Beliefs, split
 from doxa.errors import UsageError
-from doxa.evaluation.confidences import ndcg
+from doxa.evaluation.confidences import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
 from doxa.fitting import fit
 from doxa.model import Model
@@ -53,7 +54,7 @@ def test_the_report_is_the_error_of_that(model):
     assert found.mse == pytest.approx(np.mean(error**2))
     assert found.mae == pytest.approx(np.mean(np.abs(error)))
     assert found.spearman > 0.5
-    assert set(found.as_dict()) == {"mse", "mae", "spearman", "ndcg"}
+    assert set(found.as_dict()) == {"mse", "mae", "spearman", "ndcg", "ndcg_exponential"}
 
 
 def test_a_saved_model_foretells_the_same(model, tmp_path):
@@ -85,7 +86,25 @@ def test_ranking_tails_by_confidence_is_measured_by_hand(model):
         scores = model.pbe.tail_logits(torch.tensor([h]), torch.tensor([r]))[0]
         place.append(1 + int((scores > scores[t]).sum()))
     first = (0.9 / math.log2(1 + place[0]) + 0.3 / math.log2(1 + place[1])) / (0.9 / 1 + 0.3 / math.log2(3))
-    assert ndcg(model, some) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)
+    assert ndcg(model, some.triples, some.confidence) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)
+
+
+def test_the_known_tails_of_a_question_count_in_its_ndcg():
+    table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
+    some = Beliefs.from_table(table)
+    model = fit(some, holdout=0.0, **SETTINGS)
+    assert model.given == pytest.approx(some.confidence[np.lexsort(model_order(some))])
+    known = some.encoded(model.names)
+    again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
+    assert len(with_known_tails(model, again)[0]) == 1, "what is asked about stands there once"
+    triples, worth = with_known_tails(model, other)
+    assert triples.tolist() == [other.triples[0].tolist(), again.triples[0].tolist()]
+    assert worth.tolist() == pytest.approx([known.confidence[3]] * 2)
+
+
+def model_order(some):
+    """Keys by which facts are sorted, the last first."""
+    return some.tail, some.relation, some.head
 
 
 def test_confidence_0_is_held_false():

@@ -60,6 +60,20 @@ def test_every_objective_equals_the_reference(seed, kind, norm, confidence):
         assert value == pytest.approx(expected, abs=1e-9)
 
 
+@given(st.integers(0, 10_000))
+@hypothesis_settings(max_examples=20, deadline=None)
+def test_confidence_as_label_equals_the_reference(seed):
+    """c · log Pr(1|·) + (1 − c) · log Pr(0|·) in every term; a belief without confidence is wholly true."""
+    s = Settings(dimension=3, scale=1.5, confidence="label", negatives=3, epsilon=1e-3, eta=1e-2)
+    pbe, world = random_pbe(seed)
+    found = objective(pbe, given_batch(), candidates(), s).tolist()
+    for row, c, value in zip(ROWS, CONFIDENCE, found, strict=True):
+        true = 1.0 if math.isnan(c) else c
+        drawn = (HEADS, RELATIONS, TAILS)
+        terms = reference.log_estimates(world, row, drawn, "negative", 3, 1e-3, 1e-2, share=true)
+        assert value == pytest.approx(reference.likelihood_loss(terms, weights_of(s), 1.0, False), abs=1e-9)
+
+
 def test_with_every_candidate_the_softmax_estimate_is_exact():
     pbe, world = random_pbe(11)
     found = estimates(pbe, given_batch(), every_candidate(pbe), Settings(estimator="exact", dimension=3, scale=1.5))
