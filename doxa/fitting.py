@@ -15,7 +15,7 @@ import torch
 
 from doxa import calibrator as calibration
 from doxa import store
-from doxa.answering.confidences import confidence_grounds
+from doxa.answering.confidences import confidence_grounds, fitted
 from doxa.answering.verdicts import evidence, familiarity, grounds
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
@@ -234,7 +234,7 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
         if not len(sample):
             raise DoxaError("validate_by=confidence: no validation belief carries confidence",
                             "set validate_by=ranking, or give validation beliefs that do")  # fmt: skip
-        return lambda: -float(((1 / (1 + np.exp(-evidence(pbe, sample, "score"))) - worth) ** 2).mean())
+        return lambda: -float(((fitted(pbe, settings, sample) - worth) ** 2).mean())
     if settings.quality == "accuracy":
         labelled = _sample(labelled_beliefs(valid, known, settings.seed, settings.falsehoods), size, random)
         if not len(labelled):

@@ -28,9 +28,16 @@ def estimated(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
 
 
 def confidence_grounds(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
-    """What confidence is told from: D where the model was made to fit it, of which every term of Eq. 5 is a rising
-    function once falsehoods are refused; else log credence."""
-    return grounds(pbe, beliefs, "score" if settings.fits_confidence else "product")
+    """What confidence is told from: what learning made to fit it, or log credence (Eq. 1) where it did not."""
+    if settings.objective == "confidence":
+        return estimated(pbe, settings, beliefs)
+    return grounds(pbe, beliefs, "score" if settings.confidence == "label" else "product")
+
+
+def fitted(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    """What learning makes to come near the confidence: the credence of Eq. 5, or σ(D) for labels."""
+    found = confidence_grounds(pbe, settings, beliefs)
+    return np.asarray(np.exp(found) if settings.objective == "confidence" else 1 / (1 + np.exp(-found)))
 
 
 def confidence(learnt: Learnt, beliefs: Beliefs) -> Numbers:
