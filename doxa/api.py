@@ -11,7 +11,7 @@ from doxa.beliefs import split as split
 from doxa.errors import DoxaError as DoxaError
 from doxa.evaluation.report import Evaluation as Evaluation
 from doxa.evaluation.report import evaluate as evaluate
-from doxa.files.tsv import OnError
+from doxa.files import OnError
 from doxa.fitting import fit as fit
 from doxa.model import Model as Model
 from doxa.settings import Settings as Settings

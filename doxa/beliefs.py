@@ -123,9 +123,9 @@ class Beliefs:
     @classmethod
     def from_tables(cls, tables: Iterable[pl.DataFrame], names: Names | None = None) -> Beliefs:
         """Encode tables of the same columns, end to end; none is kept."""
-        entity = _Coder("entity", names.entities if names else None)
-        relation = _Coder("relation", names.relations if names else None)
-        word = _Coder("word", names.words if names else None)
+        entity = Coder("entity", names.entities if names else None)
+        relation = Coder("relation", names.relations if names else None)
+        word = Coder("word", names.words if names else None)
         columns: dict[str, list[NDArray[Any]]] = {}
         texts: list[pl.Series] = []
         rows = 0
@@ -302,10 +302,10 @@ def certain(rows: int) -> NDArray[np.float64]:
     return np.broadcast_to(np.float64(math.nan), rows)
 
 
-class _Coder:
+class Coder:
     """Names to codes: those of a vocabulary (`UNKNOWN` for others), or new ones in order of first appearance."""
 
-    def __init__(self, kind: str, vocabulary: Vocabulary | None) -> None:
+    def __init__(self, kind: str, vocabulary: Vocabulary | None = None) -> None:
         self.kind, self._vocabulary = kind, vocabulary
         self._type = pl.Categorical(pl.Categories.random("doxa"))
         self._count = 0

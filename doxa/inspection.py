@@ -13,7 +13,7 @@ from doxa import files
 from doxa.beliefs import Beliefs
 from doxa.evaluation.protocol import mapping_kinds
 from doxa.facts import Facts
-from doxa.files.tsv import OnError
+from doxa.files import OnError
 
 
 @dataclass(frozen=True)
