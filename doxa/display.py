@@ -111,6 +111,14 @@ def show_figure(figure: Figure) -> None:
     say(f"  {figure.name:<32} {value:>10} {figure.unit:<12} {share:<18} {figure.note}".rstrip())
 
 
+def counted(part: dict[str, Any], name: str) -> str:
+    """A count of an inspected part, with its share of the beliefs where that tells something."""
+    if name not in part:
+        return ""
+    share = f" ({part[name] / part['beliefs']:.1%})" if name == "reversed_pair_in_train" else ""
+    return f"{part[name]:,}{share}"
+
+
 @contextmanager
 def busy(what: str) -> Iterator[Callable[[str], None]]:
     """A spinner whose text can change."""

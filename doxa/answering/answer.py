@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -53,6 +54,26 @@ class Answer:
             "question": list(self.question),
             "answers": [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers],
         }
+
+
+def completed(answers: Iterable[Answer]) -> pl.DataFrame:
+    """The beliefs that answers complete, with their probability as confidence; one of 0 is left out."""
+    rows = []
+    for answer in answers:
+        place = answer.question[:3].index("?")
+        for candidate in answer:
+            triple = [*answer.question[:3]]
+            triple[place] = candidate.name
+            rows.append((*triple, answer.question[3], candidate.probability))
+    schema = {
+        "head": pl.String,
+        "relation": pl.String,
+        "tail": pl.String,
+        "mention": pl.String,
+        "confidence": pl.Float64,
+    }
+    table = pl.DataFrame(rows, schema=schema, orient="row").filter(pl.col("confidence") > 0)
+    return table if table["mention"].count() else table.drop("mention")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from doxa.commands.options import ModelFolder, OnErrorOption, check_output, chosen_of, read
+from doxa.commands.options import (
+    FormatOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    check_output,
+    chosen_of,
+    read,
+    reading,
+)
 from doxa.errors import UsageError
 
 
@@ -31,11 +40,14 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
 ) -> None:
     """Learn a model from beliefs.
 
-    DATA is TAB-separated: head, relation, tail [, mention] [, confidence]; .gz and .zst too. A folder's valid file
-    (or --valid) serves early stopping, thresholds and calibration; its test file is never opened.
+    DATA holds head, relation, tail [, mention] [, confidence], by TABs or in any other format that `doxa data convert
+    --help` lists; .gz and .zst too, - is standard input. A folder's valid file (or --valid) serves early stopping,
+    thresholds and calibration; its test file is never opened.
     Without a validation set 5 % of the beliefs are held out. Ctrl-C ends early and keeps what was learnt.
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
@@ -55,9 +67,10 @@ def train(
     for source in (data, valid):
         if source is not None and source.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
-    beliefs = read(parts.train, on_error)
+    options = reading(format_, read_)
+    beliefs = read(parts.train, on_error, options)
     valid_path = valid or parts.valid
-    held = read(valid_path, on_error) if valid_path else None
+    held = read(valid_path, on_error, options) if valid_path else None
     display.tell(f"{parts.train}: {beliefs}")
     display.tell(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
     settings = chosen(settings, beliefs)
@@ -101,6 +114,8 @@ def evaluate(
         Path | None, typer.Option("--plot", metavar="PNG", help="Draw how far credence can be trusted.")
     ] = None,
     on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
 ) -> None:
     """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
 
@@ -123,7 +138,7 @@ def evaluate(
     check_output("--json", json_, model, file)
     check_output("--plot", plot, model, file)
     learnt = Model.load(model)
-    beliefs = read(file, on_error, refuted=True)
+    beliefs = read(file, on_error, reading(format_, read_), refuted=True)
     if memory:
         learnt.pbe.memory = parse(memory)
     with display.busy("evaluating") as say:

@@ -11,17 +11,40 @@ from doxa.errors import DoxaError, UsageError, one_of
 
 if TYPE_CHECKING:
     from doxa.beliefs import Beliefs
+    from doxa.files import Options
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
 OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Of the file if its ending does not tell: tsv csv jsonl parquet nt nq ttl rdf nell openke pykeen.",
+    ),
+]
+ReadOption = Annotated[
+    list[str],
+    typer.Option(
+        "--read",
+        metavar="NAME=VALUE",
+        help="How to read it: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns.",
+    ),
+]
 
 
-def read(path: Path, on_error: str, refuted: bool = False) -> Beliefs:
+def reading(format_: str, told: list[str]) -> Options:
+    """What --format and --read say."""
+    from doxa.files import Options
+
+    return Options(format=format_).told(told)
+
+
+def read(path: Path, on_error: str, options: Options, refuted: bool = False) -> Beliefs:
     """The beliefs of a file; `refuted` lets those of confidence 0 pass."""
     from doxa.beliefs import Beliefs
     from doxa.files import blocks
 
-    return Beliefs.from_tables(blocks(path, on_error_rule(on_error), refuted))
+    return Beliefs.from_tables(blocks(path, on_error_rule(on_error), refuted, options))
 
 
 def on_error_rule(value: str) -> Any:

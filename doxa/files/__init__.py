@@ -23,7 +23,7 @@ from doxa.files.atomic import written, written_folder
 from doxa.files.columns import checked
 from doxa.files.dataset import Dataset, dataset
 from doxa.files.faults import EXPECTED, Faults, OnError
-from doxa.files.formats import FOLDERS, FORMATS, format_of, module_of, to_write
+from doxa.files.formats import FOLDERS, FORMATS, TABULAR, format_of, module_of, to_write
 from doxa.files.options import Options
 
 __all__ = ["Dataset", "OnError", "Options", "blocks", "dataset", "read", "write", "write_parts"]
@@ -122,9 +122,7 @@ def _kept(tables: Iterable[pl.DataFrame], form: str, path: str) -> Iterator[pl.D
     holds = module_of(form).HOLDS if form != "rdf" else ("head", "relation", "tail")
     told: set[str] = set()
     for table in tables:
-        lost = [name for name in table.columns if name not in holds and name != "line"]
-        if form in ("tsv", "csv", "jsonl", "parquet"):  # whatever else a table holds fits into a column
-            lost = []
+        lost = [name for name in table.columns if name not in holds and name != "line" and form not in TABULAR]
         new = set(lost) - told
         if new:
             told |= new

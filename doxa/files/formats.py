@@ -56,6 +56,15 @@ def module_of(name: str) -> Format:
     return cast(Format, importlib.import_module(f"doxa.files.{FORMATS[name][0]}"))
 
 
+TABULAR = ("tsv", "csv", "jsonl", "parquet")
+"""Formats that hold whatever columns a table has."""
+
+
+def tabular(path: str | Path) -> bool:
+    """Whether a file to write can hold columns of its own."""
+    return to_write(path) in TABULAR
+
+
 def bare(path: str | Path) -> str:
     """The name of a file without .gz or .zst."""
     name = Path(path).name
