@@ -88,7 +88,7 @@ def cached(name: str) -> Path | None:
 
 
 def get(name: str, url: str = "", report: Report | None = None, path: Path = LIST) -> Path:
-    """The folder of a set: from the cache if it is there and whole, else downloaded (from `url` if given) and checked."""
+    """The folder of a set: from the cache if it is whole there, else downloaded (from `url` if given) and checked."""
     known = benchmarks(path)
     if name not in known:
         raise UsageError(f"no benchmark set {name!r}.{did_you_mean(name, known)}", "`doxa data list` names them all")
@@ -111,8 +111,8 @@ def download(url: str, target: Path, report: Report | None = None) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.part")
     have = partial.stat().st_size if partial.exists() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         with urllib.request.urlopen(request, timeout=60) as answer:
             if answer.status != 206:
                 have = 0

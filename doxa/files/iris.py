@@ -69,67 +69,76 @@ class Prefixes(dict[str, str]):
 
 def names(terms: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     """The names of terms that stand in the place of head, relation or tail."""
-    shorter = {namespace: prefix for prefix, namespace in reversed(prefixes.items())}
-    frame = terms.alias("term").to_frame()
-    frame = frame.with_columns(
-        pl.col("term").str.extract(r"^<(.*[/#:])[^/#:]*>$").alias("namespace"),
-        pl.col("term").str.extract(r"^<.*[/#:]([^/#:]*)>$").alias("local"),
-        pl.col("term").str.extract(r"^<(.*)>$").alias("iri"),
-    )
-    prefix = pl.col("namespace").replace_strict(shorter, default=None, return_dtype=pl.String)
-    short = prefix + ":" + pl.col("local")
-    found = frame.select(
-        pl.when(pl.col("iri").is_null())
-        .then(pl.col("term"))
-        .when(short.str.contains(PREFIXED))
-        .then(short)
-        .when(pl.col("iri").str.contains(HIERARCHIC))
-        .then(pl.col("iri"))
-        .otherwise(pl.col("term"))
-    ).to_series()
-    minted = (frame["namespace"] == BASE).fill_null(False)
-    if minted.any():
-        wanted = frame["term"].filter(minted)
-        restored = _decoded(frame["local"].filter(minted))
-        same = (restored != "").fill_null(False) & (_terms(restored, prefixes, place) == wanted).fill_null(False)
-        found = (
-            found.to_frame("name")
-            .with_columns(minted.alias("minted"))
-            .to_series(0)
-            .scatter(minted.arg_true(), pl.select(pl.when(same).then(restored).otherwise(wanted)).to_series())
-        )
+    found = terms
+    left = terms.str.starts_with("<")
+    for prefix, namespace in [("", BASE), *prefixes.items()]:
+        here = left & terms.str.starts_with(f"<{namespace}")
+        if not here.any():
+            continue
+        some = terms.filter(here)
+        local = some.str.slice(len(namespace) + 1, some.str.len_chars() - len(namespace) - 2)
+        fits = ~local.str.contains("[/#:]")
+        if namespace == BASE:
+            name = _unminted(some, local, prefixes, place)
+        else:
+            name = (prefix + ":") + local
+            name = _where(name.str.contains(PREFIXED), name, _plain(some))
+        if not fits.all():
+            name = _where(fits, name, some)
+        found = _put(found, here, name)
+        left = _put(left, here, ~fits)
+    if left.any():
+        found = _put(found, left, _plain(terms.filter(left)))
     return found.alias(terms.name)
 
 
 def terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     """The terms of names; only a tail can be a literal, and no relation a blank node."""
-    return _terms(values, prefixes, place).alias(values.name)
+    special = values.str.contains(":", literal=True) | values.str.starts_with("<") | values.str.starts_with('"')
+    if not special.any():
+        return (f"<{BASE}" + _encoded(values) + ">").alias(values.name)
+    plain = values.filter(~special)
+    found = _put(values, ~special, f"<{BASE}" + _encoded(plain) + ">") if len(plain) else values
+    return _put(found, special, _special(values.filter(special), prefixes, place)).alias(values.name)
 
 
-def _terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
-    name = pl.col("name")
-    frame = values.alias("name").to_frame().with_columns(
-        name.str.extract(PREFIXED, 1).fill_null("").replace_strict(dict(prefixes), default=None, return_dtype=pl.String)
-        .alias("namespace"),
-        name.str.extract(PREFIXED, 2).alias("local"),
-    )  # fmt: skip
+def _special(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
+    """The terms of names that look as if they could be more than a plain name."""
+    parts = values.str.extract_groups(PREFIXED).struct.unnest()
+    prefix, local = parts.get_columns()
+    namespace = prefix.fill_null("").replace_strict(dict(prefixes), default=None, return_dtype=pl.String)
     bracketed = values.str.contains(r"^<[^<>\s]+>$")
     if bracketed.any():
         bracketed &= _mapped(values, bracketed, lambda value: value if is_iri(value[1:-1]) else "") == values
     kept = bracketed if place == "relation" else values.str.contains(BLANK) | bracketed
     if place == "tail":
         kept |= values.str.contains(LITERAL) & ~values.str.contains(NOT_LITERAL)
-    whole = frame.select(
-        pl.when(kept)
-        .then(name)
-        .when(pl.col("namespace").is_not_null() & pl.col("local").is_not_null())
-        .then("<" + pl.col("namespace") + pl.col("local") + ">")
-        .when(name.str.contains(HIERARCHIC))
-        .then("<" + name + ">")
-    ).to_series()
-    if not whole.null_count():
-        return whole
-    return whole.fill_null(f"<{BASE}" + _encoded(values) + ">")
+    whole = _where(values.str.contains(HIERARCHIC), "<" + values + ">", f"<{BASE}" + _encoded(values) + ">")
+    expanded = "<" + namespace + local + ">"
+    return _where(kept, values, _where(expanded.is_not_null(), expanded, whole))
+
+
+def _plain(terms: pl.Series) -> pl.Series:
+    """IRIs without their brackets, where they are known for IRIs even so."""
+    inner = terms.str.slice(1, terms.str.len_chars() - 2)
+    return _where(inner.str.contains(HIERARCHIC), inner, terms)
+
+
+def _unminted(terms_: pl.Series, local: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
+    """The names behind IRIs made from names, unless another name would be understood."""
+    restored = _decoded(local)
+    filled = restored.fill_null("")
+    same = (filled != "") & (terms(filled, prefixes, place) == terms_)
+    return _where(same, filled, terms_)
+
+
+def _put(values: pl.Series, where: pl.Series, others: pl.Series) -> pl.Series:
+    """The values with some of them replaced."""
+    return others if where.all() else values.clone().scatter(where.arg_true(), others)
+
+
+def _where(condition: pl.Series, yes: pl.Series, no: pl.Series) -> pl.Series:
+    return pl.select(pl.when(condition).then(yes).otherwise(no)).to_series()
 
 
 def is_iri(text: str) -> bool:
@@ -145,9 +154,11 @@ def is_iri(text: str) -> bool:
 
 def _encoded(values: pl.Series) -> pl.Series:
     """Percent-encoded, all but letters, digits and -._~ of any script."""
-    simple = values.str.contains(rf"^[\x00-\x7f{PLAIN}]*$")
     found = values.str.replace_many(SPECIAL, ESCAPES)
-    return _mapped(values, ~simple, lambda value: quote(value, safe=""), found)
+    foreign = values.str.len_bytes() != values.str.len_chars()
+    if foreign.any():
+        foreign &= ~values.str.contains(rf"^[\x00-\x7f{PLAIN}]*$")
+    return _mapped(values, foreign, lambda value: quote(value, safe=""), found)
 
 
 def _decoded(values: pl.Series) -> pl.Series:
@@ -170,6 +181,7 @@ def _mapped(
     others = values if others is None else others
     if not where.any():
         return others
+    others = others.clone()
     distinct = values.filter(where).unique()
     made = pl.Series([change(value) for value in distinct], dtype=pl.String)
     return others.scatter(where.arg_true(), values.filter(where).replace_strict(distinct, made, return_dtype=pl.String))

@@ -88,19 +88,35 @@ def _by_lines(source: Source, form: str, faults: Faults) -> Iterator[tuple[pl.Da
         text, lost = _decoded(data)
         faults.report([before + line for line in lost], "not UTF-8 text", "convert the file, e.g. with iconv")
         lines = pl.Series([text.removesuffix("\n")]).str.split("\n").explode()
-        found = lines.str.extract_groups(LINES[form]).struct.unnest()
-        found.columns = list(TRIPLE)
-        found = found.with_columns(
-            pl.Series("line", range(before + 1, before + len(lines) + 1), dtype=pl.Int64),
-            pl.col("tail").str.replace(STRING, ""),
-        ).select("line", *TRIPLE)
-        rest = found["head"].is_null() & ~lines.str.contains(NOTHING)
+        numbers = pl.Series("line", range(before + 1, before + len(lines) + 1), dtype=pl.Int64)
+        found, rest = _simple(lines, numbers)
         if rest.any():
-            numbers = (rest.arg_true() + before + 1).to_list()
-            others = _parsed_lines(lines.filter(rest).to_list(), numbers, form, faults, annotations)
-            found = pl.concat([found, others]).sort("line", maintain_order=True)
-        yield _without_notes(found.filter(pl.col("head").is_not_null()), annotations), annotations
+            others, strange = _common(lines.filter(rest), numbers.filter(rest), form)
+            parsed = _parsed_lines(strange, form, faults, annotations)
+            found = pl.concat([found, others, parsed]).sort("line", maintain_order=True)
+        yield _without_notes(found, annotations), annotations
         before += len(lines)
+
+
+def _simple(lines: pl.Series, numbers: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
+    """Lines of three IRIs or blank nodes, a space between, taken apart without captures; and which lines are not."""
+    parts = lines.str.splitn(" ", 4).struct.unnest()
+    head, relation, tail, end = parts.get_columns()
+    node, iri = rf"^(?:{NODE})$", rf"^{IRI}$"
+    fits = (end == ".") & head.str.contains(node) & relation.str.contains(iri) & tail.str.contains(node)
+    fits = fits.fill_null(False)
+    table = pl.DataFrame([numbers, head.alias("head"), relation.alias("relation"), tail.alias("tail")])
+    return (table if fits.all() else table.filter(fits)), ~fits
+
+
+def _common(lines: pl.Series, numbers: pl.Series, form: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Lines of the other common kinds, taken apart by one pattern; and the lines that are of none."""
+    found = lines.str.extract_groups(LINES[form]).struct.unnest()
+    found.columns = list(TRIPLE)
+    found = found.with_columns(pl.col("tail").str.replace(STRING, "")).insert_column(0, numbers)
+    strange = found["head"].is_null() & ~lines.str.contains(NOTHING)
+    rest = pl.DataFrame([numbers.filter(strange), lines.filter(strange).alias("text")])
+    return found.filter(pl.col("head").is_not_null()), rest
 
 
 def _decoded(data: bytes) -> tuple[str, list[int]]:
@@ -118,15 +134,13 @@ def _decoded(data: bytes) -> tuple[str, list[int]]:
         return b"\n".join(lines).decode(), lost
 
 
-def _parsed_lines(
-    lines: list[str], numbers: list[int], form: str, faults: Faults, annotations: Annotations
-) -> pl.DataFrame:
+def _parsed_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: Annotations) -> pl.DataFrame:
     """Lines that are not of the common kind, each with a parser of its own so that none touches the next."""
     import pyoxigraph as ox
 
     kind = ox.RdfFormat.N_TRIPLES if form == "nt" else ox.RdfFormat.N_QUADS
     found: list[tuple[int, str, str, str]] = []
-    for line, number in zip(lines, numbers, strict=True):
+    for number, line in lines.iter_rows():
         try:
             for quad in ox.parse(line, format=kind):
                 _put(quad, number, found, annotations)
