@@ -50,6 +50,10 @@ SPECIAL = [character for character in map(chr, range(128)) if not (character.isa
 ESCAPES = [f"%{ord(character):02X}" for character in SPECIAL]
 
 
+FEW = 1000
+"""So many at once are not worth looking for equals among."""
+
+
 class Prefixes(dict[str, str]):
     """Prefixes and the namespaces they stand for: the well-known ones, and those declared since."""
 
@@ -69,6 +73,8 @@ class Prefixes(dict[str, str]):
 
 def names(terms: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     """The names of terms that stand in the place of head, relation or tail."""
+    if place == "relation" and len(terms) > FEW:
+        return _each(terms, lambda distinct: names(distinct, prefixes, place))
     found = terms
     left = terms.str.starts_with("<")
     for prefix, namespace in [("", BASE), *prefixes.items()]:
@@ -87,6 +93,8 @@ def names(terms: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
             name = _where(fits, name, some)
         found = _put(found, here, name)
         left = _put(left, here, ~fits)
+        if not left.any():
+            break
     if left.any():
         found = _put(found, left, _plain(terms.filter(left)))
     return found.alias(terms.name)
@@ -94,12 +102,21 @@ def names(terms: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
 
 def terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     """The terms of names; only a tail can be a literal, and no relation a blank node."""
+    if place == "relation" and len(values) > FEW:
+        return _each(values, lambda distinct: terms(distinct, prefixes, place))
     special = values.str.contains(":", literal=True) | values.str.starts_with("<") | values.str.starts_with('"')
     if not special.any():
         return (f"<{BASE}" + _encoded(values) + ">").alias(values.name)
     plain = values.filter(~special)
     found = _put(values, ~special, f"<{BASE}" + _encoded(plain) + ">") if len(plain) else values
     return _put(found, special, _special(values.filter(special), prefixes, place)).alias(values.name)
+
+
+def _each(values: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """The values changed, each distinct one once: relations are few."""
+    distinct = values.unique()
+    changed = pl.concat([change(part.to_series()) for part in distinct.to_frame().iter_slices(FEW)])
+    return values.replace_strict(distinct, changed, return_dtype=pl.String)
 
 
 def _special(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
