@@ -49,6 +49,8 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
     names: dict[str, str] = {}
     for table in Fields(source, "\t", faults, is_header):
         if not names:
+            if not len(table):
+                continue
             headings = [(heading or "").strip().lower() for heading in table.drop("line").row(0)]
             if not is_header(headings):
                 raise DoxaError(
