@@ -54,7 +54,7 @@ def inspect(path: str | Path, on_error: OnError = "raise", options: Options | No
             known = entity.count, relation.count
     train = parts["train"]
     facts = Facts(train.triples[train.held], entity.count, relation.count)
-    found = {name: part.findings() for name, part in parts.items()}
+    found = {name: part.findings(entity.count, relation.count) for name, part in parts.items()}
     pairs = distinct(facts.triples[:, 2] * facts.entities + facts.triples[:, 0])
     for name, part in parts.items():
         if name != "train":
@@ -72,10 +72,13 @@ def inspect(path: str | Path, on_error: OnError = "raise", options: Options | No
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part as columns of numbers. `rows` and `mentions` are hashes; a mention's is 0 where there is none."""
+    """A part as columns of numbers. `rows` and `mentions` are hashes; a mention's is 0 where there is none.
+
+    Rows that are triples and nothing else need no hash.
+    """
 
     triples: NDArray[np.int64]
-    rows: NDArray[np.uint64]
+    rows: NDArray[np.uint64] | None
     mentions: NDArray[np.uint64] | None
     confidence: NDArray[np.float64] | None
     label: NDArray[np.int8] | None
@@ -85,7 +88,9 @@ class _Part:
         columns: dict[str, list[NDArray[Any]]] = {}
         for table in tables:
             ids = (entity.codes(table["head"]), relation.codes(table["relation"]), entity.codes(table["tail"]))
-            found = {"triples": np.stack(ids, axis=1), "rows": table.drop("line").hash_rows().to_numpy()}
+            found: dict[str, NDArray[Any]] = {"triples": np.stack(ids, axis=1)}
+            if len(table.columns) > 4:
+                found["rows"] = table.drop("line").hash_rows().to_numpy()
             if "mention" in table.columns:
                 hashes = table["mention"].hash()
                 found["mentions"] = pl.select(
@@ -100,7 +105,7 @@ class _Part:
         whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
         return cls(
             whole["triples"].astype(np.int64),
-            whole["rows"],
+            whole.get("rows"),
             whole.get("mentions"),
             whole.get("confidence"),
             whole.get("label"),
@@ -116,15 +121,17 @@ class _Part:
             held &= self.label == 1
         return held
 
-    def findings(self) -> dict[str, Any]:
+    def findings(self, entities: int, relations: int) -> dict[str, Any]:
         head, relation, tail = self.triples.T
-        table = pl.DataFrame({"h": head, "r": relation, "t": tail})
+        repeated = len(head) - len(distinct((head * relations + relation) * entities + tail))
+        seen = np.zeros(entities, bool)
+        seen[head] = seen[tail] = True
         found: dict[str, Any] = {
             "beliefs": len(head),
-            "entities": len(distinct(np.concatenate([distinct(head), distinct(tail)]))),
-            "relations": len(distinct(relation)),
-            "duplicate_lines": len(head) - len(_distinct(self.rows)),
-            "repeated_triples": len(head) - table.n_unique(),
+            "entities": int(seen.sum()),
+            "relations": int((np.bincount(relation) > 0).sum()),
+            "duplicate_lines": repeated if self.rows is None else len(head) - len(_distinct(self.rows)),
+            "repeated_triples": repeated,
             "self_loops": int((head == tail).sum()),
         }
         if self.mentions is not None:
@@ -132,7 +139,7 @@ class _Part:
             found["distinct_mentions"] = len(_distinct(self.mentions[self.mentions != 0]))
         if self.confidence is not None:
             found["with_confidence"] = int((~np.isnan(self.confidence)).sum())
-            given = table.with_columns(pl.Series("c", self.confidence)).unique()
+            given = pl.DataFrame({"h": head, "r": relation, "t": tail, "c": self.confidence}).unique()
             found["triples_of_differing_confidence"] = len(
                 given.group_by("h", "r", "t").len().filter(pl.col("len") > 1)
             )

@@ -47,7 +47,7 @@ def padded(table):
 
 @pytest.mark.parametrize("form", WHOLE)
 @given(rows=beliefs)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_what_is_written_is_read_back(tmp_path_factory, form, rows):
     table = table_of(rows)
     path = tmp_path_factory.mktemp("round") / f"b.{ENDINGS.get(form, form)}"
@@ -60,7 +60,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, form, rows):
 
 
 @given(rows=st.lists(st.tuples(name, st.sampled_from(["located in", "rdf:type", "x"]), name), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_triples_survive_rdf_xml_and_openke(tmp_path_factory, rows):
     table = pl.DataFrame(rows, schema=COLUMNS[:3], orient="row")
     folder = tmp_path_factory.mktemp("round")
@@ -71,7 +71,7 @@ def test_triples_survive_rdf_xml_and_openke(tmp_path_factory, rows):
 
 
 @given(st.lists(name, min_size=1, max_size=8))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_names_and_iris_are_one_to_one(names):
     values = pl.Series(names)
     for place in ("head", "relation", "tail"):
