@@ -70,17 +70,20 @@ def reliability_diagram(reliability: Reliability, path: Path, before: Reliabilit
 def overview(found: Inspection, path: Path) -> None:
     """One page on a dataset: its relations, mapping kinds, degrees, confidence, and what crosses its parts."""
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(2, 3, figsize=(12.6, 7.2), layout="constrained")
+        figure, axes = plt.subplots(2, 3, figsize=(16, 8.6), layout="constrained")
         (frequent, kinds, degrees), (confidence, leaks, inverses) = axes
         top = found.relations[:15][::-1]
-        frequent.barh([_short(one["relation"]) for one in top], [one["facts"] for one in top], color=INK)
+        _bars(frequent, [_short(one["relation"]) for one in top], [one["facts"] for one in top], INK)
         frequent.set(title=f"Most frequent of {len(found.relations):,} relations", xlabel="facts of train")
         counts = {kind: sum(one["kind"] == kind for one in found.relations) for kind in ("1-1", "1-N", "N-1", "N-N")}
         kinds.bar(list(counts), list(counts.values()), color=INK)
         kinds.set(title="Mapping kinds", ylabel="relations")
-        degrees.bar([_span(power) for power in range(len(found.degrees))], found.degrees, color=INK)
-        degrees.set(title="How often entities occur", xlabel="beliefs of train", ylabel="entities", yscale="log")
-        degrees.tick_params(axis="x", rotation=60)
+        degrees.bar(range(len(found.degrees)), found.degrees, color=INK)
+        degrees.set_xticks(
+            range(len(found.degrees)), [str(2**power) for power in range(len(found.degrees))], rotation=60
+        )
+        degrees.set(title="How often entities occur", xlabel="in so many beliefs of train, up to twice as many",
+                    ylabel="entities", yscale="log")  # fmt: skip
         if found.confidences:
             edges = np.linspace(0, 1, len(found.confidences) + 1)
             confidence.bar(edges[:-1], found.confidences, width=np.diff(edges), align="edge", color=INK)
@@ -98,7 +101,7 @@ def overview(found: Inspection, path: Path) -> None:
             leaks.legend(frameon=False)
         pairs = found.inverses[:12][::-1]
         names = [f"{_short(one['relation'], 18)} / {_short(one['inverse'], 18)}" for one in pairs]
-        inverses.barh(names, [one["share"] for one in pairs], color=ACCENT)
+        _bars(inverses, names, [one["share"] for one in pairs], ACCENT)
         inverses.set(title=f"{len(found.inverses):,} near-inverse pairs", xlabel="share reversed", xlim=(0, 1))
         figure.savefig(path, format="png")
         plt.close(figure)
@@ -109,5 +112,7 @@ def _short(name: str, length: int = 32) -> str:
     return (name if len(name) <= length else f"…{name[1 - length :]}").replace("$", r"\$")
 
 
-def _span(power: int) -> str:
-    return "1" if power == 0 else f"{2**power}–{2 ** (power + 1) - 1}"
+def _bars(axes: Any, names: Sequence[str], values: Sequence[float], colour: str) -> None:
+    """A bar for each name, alike or not."""
+    axes.barh(range(len(names)), values, color=colour)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
