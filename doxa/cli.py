@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands import about, data, models, questions
+from doxa.commands import about, data, models, questions, tuning
 from doxa.errors import DoxaError
 
 app = typer.Typer(
@@ -22,6 +22,7 @@ data_app = typer.Typer(help="Look at files of beliefs, convert, split, get and m
 app.add_typer(data_app, name="data")
 
 app.command()(models.train)
+app.command()(tuning.tune)
 app.command(context_settings={"ignore_unknown_options": True})(questions.ask)
 app.command()(questions.judge)
 app.command()(models.evaluate)

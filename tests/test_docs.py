@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 LAYERS = [
     "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "scores", "pbe",
     "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "model", "export",
-    "fitting", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands", "cli",
+    "fitting", "tuning", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands", "cli",
 ]  # fmt: skip
 """Imports point from later to earlier."""
 

@@ -100,9 +100,9 @@ class Asked:
             present[present] = self.candidates[column[present]] == answer[present]
             question, column = question[present], column[present]
             top_here = min(top, len(self.candidates))
-            probability = logits.softmax(1)
             if new_only:
                 logits[torch.from_numpy(question), torch.from_numpy(column)] = -torch.inf
+            probability = logits.softmax(1)
             place = largest(logits, top_here)
             shown = np.isfinite(np.take_along_axis(logits.numpy(), place, 1))
             keys = np.sort(question * len(self.candidates) + column)

@@ -13,8 +13,13 @@ from doxa.commands.options import (
     ModelFolder,
     OnErrorOption,
     ReadOption,
+    ScoreOption,
+    SetOption,
+    SettingsOption,
+    SystemOption,
     check_output,
     chosen_of,
+    chosen_settings,
     read,
     reading,
 )
@@ -25,18 +30,20 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
     out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
     valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
-    system: Annotated[str, typer.Option(help="The recipe; `doxa systems` lists them.")] = "pbe",
-    score: Annotated[
-        str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+    system: SystemOption = None,
+    score: ScoreOption = None,
+    settings_: SettingsOption = None,
+    set_: SetOption = [],  # noqa: B006
+    time_budget: Annotated[
+        float | None, typer.Option(help="Seconds of training; the schedule stretches to them.")
     ] = None,
-    set_: Annotated[
-        list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
-    ] = [],  # noqa: B006
-    time_budget: Annotated[float, typer.Option(help="Seconds of training; the schedule stretches to them.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same weights (one worker, no time budget).")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Same seed, same weights (one worker, no time budget); 0 if left out.")
+    ] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes that learn side by side; more than one is not exactly repeatable.", min=1)
-    ] = 1,
+        int | None,
+        typer.Option(help="Processes that learn side by side, 1 if left out; more are not exactly repeatable.", min=1),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",
@@ -55,13 +62,13 @@ def train(
     from doxa import display, files, store
     from doxa.fitting import fit_to_folder
     from doxa.learning.choice import chosen, told
-    from doxa.settings import parse_assignments
     from doxa.systems import recipe
 
-    values: dict[str, Any] = {"system": system, "seed": seed, "time_budget": time_budget, "workers": workers}
-    if score is not None:
-        values["score"] = score
-    settings = recipe(values | parse_assignments(set_))
+    settings = recipe(
+        chosen_settings(
+            settings_, set_, system=system, score=score, time_budget=time_budget, seed=seed, workers=workers
+        )
+    )
     store.check_vacant(out, force, resume)
     parts = files.dataset(data)
     for source in (data, valid):

@@ -31,6 +31,24 @@ ReadOption = Annotated[
     ),
 ]
 
+SystemOption = Annotated[str | None, typer.Option(help="The recipe, pbe if left out; `doxa systems` lists them.")]
+ScoreOption = Annotated[
+    str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="A TOML with [settings], such as `doxa tune` writes."),
+]
+SetOption = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")]
+
+
+def chosen_settings(file: Path | None, assignments: list[str], **options: Any) -> dict[str, Any]:
+    """Values of settings: those of the file, then of options that were given, then of --set."""
+    from doxa.settings import parse_assignments, read_toml
+
+    given = {name: value for name, value in options.items() if value is not None}
+    return (read_toml(file) if file else {}) | given | parse_assignments(assignments)
+
 
 def reading(format_: str, told: list[str]) -> Options:
     """What --format and --read say."""
