@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands import about, data, models, questions, tuning
+from doxa.commands import about, data, models, questions, reproduction, tuning
 from doxa.errors import DoxaError
 
 app = typer.Typer(
@@ -30,10 +30,12 @@ app.command()(questions.export)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(models.bench)
+app.command()(reproduction.reproduce)
 app.command()(about.demo)
 data_app.command()(data.inspect)
 data_app.command()(data.convert)
 data_app.command()(data.split)
+data_app.command()(data.falsehoods)
 data_app.command()(data.generate)
 data_app.command("list")(data.list_)
 data_app.command()(data.get)

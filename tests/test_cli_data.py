@@ -3,12 +3,15 @@
 import itertools
 import json
 
+import numpy as np
 import polars as pl
 import pytest
 
 from doxa import files
 from doxa.beliefs import Beliefs, split
 from doxa.errors import DoxaError, UsageError
+from doxa.evaluation.report import labelled_beliefs
+from doxa.facts import Facts
 from tests.test_cli import QUICK
 from tests.worlds import board
 
@@ -161,3 +164,23 @@ def test_from_dump_to_answer_in_three_commands(doxa, tmp_path, name, text, quest
     assert {"credence", "verdict"} <= set(json.loads((tmp_path / "judged.jsonl").read_text().splitlines()[0]))
     assert doxa("judge", tmp_path / "direct", tmp_path / name, "--out", tmp_path / "judged.ttl")[0] == 0
     assert "confidence" in files.read(tmp_path / "judged.ttl").columns
+
+
+def test_falsehoods_are_those_evaluate_makes(doxa, tmp_path):
+    rows = [row[:3] for row in board(5).rows()]
+    parts = {"train": rows[::2], "valid": rows[1::4], "test": rows[3::4]}
+    for name, part in parts.items():
+        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in part))
+    known = ["--known", tmp_path / "train.tsv", "--known", tmp_path / "valid.tsv"]
+    code, said, err = doxa(
+        "data", "falsehoods", tmp_path / "test.tsv", tmp_path / "labelled.tsv", *known, "--seed", "3"
+    )
+    assert (code, "each with a falsehood" in said) == (0, True), err
+    train, valid, test = (Beliefs.from_table(files.read(tmp_path / f"{name}.tsv")) for name in parts)
+    valid, test = valid.encoded(train.names), test.encoded(train.names)
+    facts = Facts(np.concatenate([b.triples for b in (train, valid, test)]), len(train.names.entities), 2)
+    expected = labelled_beliefs(test, facts, 3)
+    written = Beliefs.from_table(files.read(tmp_path / "labelled.tsv")).encoded(train.names)
+    assert written.triples.tolist() == expected.triples.tolist()
+    assert written.label.tolist() == expected.label.tolist()
+    assert (expected.label == -1).any()

@@ -3,20 +3,22 @@
 import ast
 import importlib
 import importlib.util
-import json
 import re
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from doxa import settings, systems
+from doxa.reproduction import experiments
+from doxa.reproduction.page import page
+from doxa.reproduction.report import results
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
     "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "scores", "pbe",
     "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "model", "export",
-    "fitting", "tuning", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands", "cli",
+    "fitting", "tuning", "reproduction", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands",
+    "cli",
 ]  # fmt: skip
 """Imports point from later to earlier."""
 
@@ -105,19 +107,18 @@ def test_the_changelog_tells_of_this_version():
     assert doxa.__version__ in text or "Unreleased" in text
 
 
-def test_the_tables_of_the_systems_page_are_made_from_the_results():
-    made = importlib.util.spec_from_file_location("tables", ROOT / "experiments" / "tables.py")
-    tables = importlib.util.module_from_spec(made)
-    made.loader.exec_module(tables)
-    assert (ROOT / "docs/systems.md").read_text() == tables.page()
-    assert "| **transe**, here |" in tables.tables()
+def test_the_results_page_is_made_from_the_results():
+    made = page(results(ROOT / "experiments" / "results"))
+    assert (ROOT / "docs/results.md").read_text() == made, "doxa reproduce report writes it"
+    assert "| **TransE, here** |" in made
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "experiments").rglob("*.toml")), ids=lambda path: path.stem)
-def test_every_experiment_is_one_that_can_be_run_and_its_result_is_of_it(path):
-    experiment = tomllib.loads(path.read_text())
-    assert set(experiment) == {"data", "tasks", "settings"}
+@pytest.mark.parametrize(("name", "experiment"), experiments.every().items())
+def test_every_experiment_is_one_that_can_be_run_and_its_results_are_of_it(name, experiment):
+    assert set(experiment) <= experiments.KEYS
+    assert {"data", "tasks", "settings"} <= set(experiment)
     systems.recipe(experiment["settings"])
-    result = path.with_suffix(".json")
-    if result.exists():
-        assert json.loads(result.read_text())["experiment"] == experiment
+    for run in experiments.runs([name]):
+        found = experiments.result(run, ROOT / "experiments" / "results")
+        if found is not None:
+            assert (found["experiment"], found["seed"]) == (experiment, run.seed)

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from doxa.commands.options import FormatOption, OnErrorOption, ReadOption, on_error_rule, reading
@@ -144,6 +145,41 @@ def split(
     files.write_parts({name: part.tables() for name, part in parts.items()}, out, writing)
     said = ", ".join(f"{len(part):,} {name} ({len(part) / len(beliefs):.1%})" for name, part in parts.items())
     display.say(f"{out}: {said}")
+
+
+def falsehoods(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="True beliefs, such as a test file.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, in any format.")],
+    known: Annotated[
+        list[Path], typer.Option("--known", help="Files of other facts, such as train and valid; as often as need be.")
+    ] = [],  # noqa: B006
+    among: Annotated[
+        str, typer.Option(help="Replace by an entity seen there with the relation, or by any of all.")
+    ] = "relation",
+    seed: Annotated[int, typer.Option(help="Decides every draw.", min=0)] = 0,
+) -> None:
+    """Put a falsehood beside every belief, to measure triplet classification with: label 1 is true, -1 false.
+
+    Head or tail is replaced by an entity seen in that position of that relation, in IN or in the known files; the
+    result is none of their facts. Beliefs with names that the first known file lacks are left out. With train and
+    valid as known files these are the falsehoods that `doxa evaluate` makes of the file.
+
+    Example: `doxa data falsehoods test.tsv labelled.tsv --known train.tsv --known valid.tsv`
+    """
+    from doxa import display, files
+    from doxa.beliefs import Beliefs
+    from doxa.commands.options import chosen_of
+    from doxa.evaluation.report import labelled_beliefs
+    from doxa.facts import Facts
+
+    chosen_of("--among", among, ("relation", "all"))
+    first, *others = [Beliefs.from_tables(files.blocks(path, "raise")) for path in (*known, source)]
+    encoded = [first, *(beliefs.encoded(first.names) for beliefs in others)]
+    triples = np.concatenate([beliefs.true_ones().triples for beliefs in encoded])
+    facts = Facts(triples, len(first.names.entities), len(first.names.relations))
+    made = labelled_beliefs(encoded[-1].true_ones(), facts, seed, among)
+    files.write(made.tables(), out)
+    display.say(f"{out}: {len(made) // 2:,} beliefs, each with a falsehood")
 
 
 def generate(

@@ -36,22 +36,33 @@ from doxa.systems import QUESTIONS, why_not
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 FilterRule = Literal["all", "train"]
 
+FREQUENCIES = ("below 10", "10 to 99", "100 to 999", "1000 and more")
+FREQUENCY_ENDS = (10, 100, 1000)
+"""How many facts train has of a relation, in classes."""
+
 
 @dataclass(frozen=True)
 class EntityReport:
-    """Ranks of missing heads and tails together, and apart where filtered."""
+    """Ranks of missing heads and tails together, and apart where filtered.
+
+    `by_category` is by mapping kind of the relation, `by_frequency` by how many facts train has of it.
+    """
 
     raw: Metrics
     filtered: Metrics
     filtered_heads: Metrics
     filtered_tails: Metrics
     by_category: dict[str, Metrics]
+    by_frequency: dict[str, Metrics]
 
     def as_dict(self) -> dict[str, Any]:
         parts = {
             name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")
         }
-        return parts | {"by_category": {kind: metrics.as_dict() for kind, metrics in self.by_category.items()}}
+        return parts | {
+            name: {kind: metrics.as_dict() for kind, metrics in getattr(self, name).items()}
+            for name in ("by_category", "by_frequency")
+        }
 
 
 @dataclass(frozen=True)
@@ -171,17 +182,24 @@ def entity_report(
     heads = head_ranks(ranker, beliefs, known, trained.positions(0) if of_relation else None)
     tails = tail_ranks(ranker, beliefs, known, trained.positions(2) if of_relation else None)
     both = Ranks.joined([heads, tails])
+
+    def by(kinds: NDArray[np.str_], order: Sequence[str]) -> dict[str, Metrics]:
+        return {
+            kind: Metrics.of(Ranks.joined([heads.where(kinds == kind), tails.where(kinds == kind)]).filtered)
+            for kind in order
+            if (kinds == kind).any()
+        }
+
     kinds = np.array([*mapping_kinds(trained), "unseen"])[beliefs.relation]
-    by_category = {
-        str(kind): Metrics.of(Ranks.joined([heads.where(kinds == kind), tails.where(kinds == kind)]).filtered)
-        for kind in np.unique(kinds)
-    }
+    seen = np.append(trained.counts, 0)[beliefs.relation]
+    often = np.array(FREQUENCIES)[np.searchsorted(FREQUENCY_ENDS, seen, side="right")]
     return EntityReport(
         raw=Metrics.of(both.raw),
         filtered=Metrics.of(both.filtered),
         filtered_heads=Metrics.of(heads.filtered),
         filtered_tails=Metrics.of(tails.filtered),
-        by_category=by_category,
+        by_category=by(kinds, np.unique(kinds).tolist()),
+        by_frequency=by(often, FREQUENCIES),
     )
 
 

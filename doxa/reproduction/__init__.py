@@ -1,0 +1,1 @@
+"""The paper's tables, run again on real data and set beside the paper's own figures."""
