@@ -1,7 +1,8 @@
 """Search for the settings that suit a dataset, judged on validation beliefs alone.
 
 Each trial trains with settings drawn from the space of its system and is given up early when it falls behind the
-others at the same point of its training. The study is a file: a search that was stopped goes on where it was.
+others at the same point of its training; the first trial has the system's own values. The study is a file: a search
+that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -41,6 +42,9 @@ class Range:
     low: float
     high: float
 
+    def holds(self, value: Any) -> bool:
+        return bool(self.low <= value <= self.high)
+
     def drawn(self, trial: Trial, name: str) -> float:
         return float(f"{trial.suggest_float(name, self.low, self.high, log=True):.3g}")
 
@@ -50,6 +54,9 @@ class Choice:
     """One of several values."""
 
     of: tuple[Any, ...]
+
+    def holds(self, value: Any) -> bool:
+        return value in self.of
 
     def drawn(self, trial: Trial, name: str) -> Any:
         return trial.suggest_categorical(name, self.of)
@@ -72,7 +79,7 @@ def space(settings: Settings) -> Knobs:
     if settings.score in ("distmult", "complex"):
         return knobs | {"n3": Range(1e-5, 0.03)}
     if settings.score in ("translation", "weighted_translation", "hyperplane", "unstructured"):
-        return knobs | {"scale": Range(2.0, 30.0), "entity_norm": Choice(("free", "unit"))}
+        return knobs | {"scale": Range(2.0, 30.0), "entity_norm": Choice(("unit", "free"))}
     return knobs | {"l2": Range(1e-6, 0.01)}
 
 
@@ -138,6 +145,10 @@ def tune(
         pruner=optuna.pruners.MedianPruner(n_startup_trials=LEAST_TRIALS, n_warmup_steps=2),
     )
     _same_search(study, base, train, valid)
+    if not study.trials:
+        plain = recipe(base)
+        own = {name: getattr(plain, name) for name, knob in knobs.items() if knob.holds(getattr(plain, name))}
+        study.enqueue_trial(own)
 
     def attempt(trial: Trial) -> float:
         values = {name: knob.drawn(trial, name) for name, knob in knobs.items()}

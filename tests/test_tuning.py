@@ -36,6 +36,9 @@ def test_the_best_trial_is_kept_as_settings(tmp_path):
     assert found.quality == max(qualities)
     assert len(found.trials) == 6
     assert len({one.values["learning_rate"] for one in found.trials}) == 6
+    own = recipe(GIVEN)
+    first = found.trials[0].values
+    assert (first["learning_rate"], first["entity_norm"]) == (own.learning_rate, own.entity_norm)
     assert read_toml(tmp_path / BEST) == found.best
     assert found.best.items() >= GIVEN.items()
     assert recipe(found.best).scale == found.best["scale"]
