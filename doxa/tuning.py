@@ -1,8 +1,8 @@
 """Search for the settings that suit a dataset, judged on validation beliefs alone.
 
 Each trial trains with settings drawn from the space of its system and is given up early when it falls behind the
-others at the same point of its training; the first trial has the system's own values. The study is a file: a search
-that was stopped goes on where it was.
+others at the same point of its training; the first have the system's own values, each other choice once among them. The
+study is a file: a search that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from doxa.errors import UsageError
 from doxa.files.atomic import written
 from doxa.fitting import learn
 from doxa.learning.trainer import Progress
+from doxa.scores import SCORES
 from doxa.settings import Settings
 from doxa.systems import recipe
 
@@ -146,9 +147,8 @@ def tune(
     )
     _same_search(study, base, train, valid)
     if not study.trials:
-        plain = recipe(base)
-        own = {name: getattr(plain, name) for name, knob in knobs.items() if knob.holds(getattr(plain, name))}
-        study.enqueue_trial(own)
+        for first in _first_ones(recipe(base), knobs):
+            study.enqueue_trial(first)
 
     def attempt(trial: Trial) -> float:
         values = {name: knob.drawn(trial, name) for name, knob in knobs.items()}
@@ -181,6 +181,20 @@ def tune(
     with written(folder / BEST) as unfinished:
         unfinished.write_text(as_toml(found), encoding="utf-8")
     return found
+
+
+def _first_ones(settings: Settings, knobs: Knobs) -> Iterator[dict[str, Any]]:
+    """The system's own values, as far as they are within the space, and each other choice beside them."""
+    own = {name: getattr(settings, name) for name in knobs}
+    if "scale" in own:
+        own["scale"] = settings.scale or SCORES[settings.score].default_scale
+    own = {name: value for name, value in own.items() if knobs[name].holds(value)}
+    yield own
+    for name, knob in knobs.items():
+        if isinstance(knob, Choice):
+            for value in knob.of:
+                if value != own.get(name):
+                    yield own | {name: value}
 
 
 def _same_search(study: Study, base: Mapping[str, Any], train: Beliefs, valid: Beliefs | None) -> None:

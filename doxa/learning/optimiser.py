@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adagrad import adagrad
 
 from doxa.learning.constraints import Constraint
 
@@ -60,14 +61,15 @@ class RowAdagrad(RowOptimiser):
     ) -> None:
         super().__init__(module, constraints)
         self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
-        self.epsilon = epsilon
+        self.epsilon, self.count = epsilon, torch.zeros(())
 
     def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
         total = self.sums[name] if rows is None else self.sums[name].index_select(0, rows)
-        total.addcmul_(gradient, gradient)
+        # one pass over the rows; the counts of steps matter only to rates that decay, which ours does by itself
+        adagrad([values], [gradient], [total], [self.count], fused=True, has_sparse_grad=False, has_complex=False,
+                lr=rate, weight_decay=0.0, lr_decay=0.0, eps=self.epsilon, maximize=False)  # fmt: skip
         if rows is not None:
             self.sums[name].index_copy_(0, rows, total)
-        values.addcdiv_(gradient, (total.sqrt() if rows is None else total.sqrt_()).add_(self.epsilon), value=-rate)
 
     def state(self) -> dict[str, Tensor]:
         return self.sums
