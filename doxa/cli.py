@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands import about, data, models, questions
+from doxa.commands import about, curation, data, models, questions
 from doxa.errors import DoxaError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command()(models.train)
 app.command(context_settings={"ignore_unknown_options": True})(questions.ask)
 app.command()(questions.judge)
 app.command()(models.evaluate)
+app.command()(curation.complete)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(models.bench)

@@ -76,6 +76,26 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
         yield report
 
 
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar to be told the share done and a few words; without a terminal, a line for every fifth."""
+    columns = (TextColumn(what), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%"),
+               TextColumn("{task.fields[state]}", markup=False), TimeRemainingColumn(), TextColumn("left"))  # fmt: skip
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(what, total=1.0, state="")
+        printed = 0
+
+        def report(fraction: float, state: str) -> None:
+            nonlocal printed
+            bar.update(task, completed=fraction, state=state)
+            step = int(fraction * 5)
+            if not err.is_terminal and step > printed:
+                printed = step
+                tell(f"  {fraction:4.0%}  {state}")
+
+        yield report
+
+
 def show_calibration(found: CalibrationReport) -> None:
     """Credence and probabilities of answers, each before and after they were calibrated."""
 

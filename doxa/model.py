@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from doxa import answering, store
 from doxa.answering import Answer, Question
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
 from doxa.learnt import Learnt
+
+if TYPE_CHECKING:
+    from doxa.curation.completion import Proposals
 
 
 class Model(Learnt):
@@ -40,6 +44,12 @@ class Model(Learnt):
     def confidence(self, beliefs: Beliefs) -> Numbers:
         """The confidence each belief would be expected to carry; NaN where it names something the model never saw."""
         return answering.confidence(self, beliefs)
+
+    def complete(self, **wanted: Any) -> Proposals:
+        """The most credible new beliefs of the whole knowledge base; see `doxa.curation.completion.complete`."""
+        from doxa.curation.completion import complete
+
+        return complete(self, **wanted)
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write the model folder; an existing model is replaced only with `force`."""

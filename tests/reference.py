@@ -285,3 +285,18 @@ def diffused(vectors, triples, steps):
         means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbours]
         moved = [(own + mean) / 2 for own, mean in zip(moved, means, strict=True)]
     return np.array([v * norm(u, 2) / norm(v, 2) for u, v in zip(vectors, moved, strict=True)])
+
+
+def completion(world, known, relations, top, any_entity=False):
+    """The new beliefs of highest credence, by scoring all pairs of which one (any_entity) or both stand in their place
+    of the relation in a known belief; no entity with itself, unless a known belief of the relation has that."""
+    found = []
+    for r in relations:
+        loops = any(h == t for h, x, t in known if x == r)
+        heads, tails = {h for h, x, _ in known if x == r}, {t for _, x, t in known if x == r}
+        for h in world.seen_heads:
+            for t in world.seen_tails:
+                fits = (h in heads or t in tails) if any_entity else (h in heads and t in tails)
+                if fits and (h, r, t) not in known and (loops or h != t):
+                    found.append((credence(world, h, r, t, []), (h, r, t)))
+    return [triple for _, triple in sorted(found, key=lambda one: (-one[0], one[1]))[:top]]

@@ -1,0 +1,74 @@
+"""Finishing a knowledge base: what is missing, what is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doxa.commands.options import MemoryOption, ModelFolder, check_output
+
+OutFile = Annotated[Path, typer.Option("--out", help="TSV file to write, with a column `review` to fill in.")]
+
+
+def complete(
+    model: ModelFolder,
+    out: OutFile,
+    relation: Annotated[list[str] | None, typer.Option(help="Only beliefs of this relation; may be repeated.")] = None,
+    entity: Annotated[list[str] | None, typer.Option(help="Only beliefs about this entity; may be repeated.")] = None,
+    min_credence: Annotated[float, typer.Option(help="Leave out what is less credible.", min=0, max=1)] = 0.8,
+    top: Annotated[int, typer.Option(help="How many at most.", min=1)] = 10_000,
+    any_entity: Annotated[
+        bool,
+        typer.Option("--any-entity", help="Also entities in places of a relation they were never seen in; slower."),
+    ] = False,
+    memory: MemoryOption = "",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the search that --out was begun with.")] = False,
+) -> None:
+    """Discover what is missing: the most credible new beliefs of the whole knowledge base.
+
+    Each comes with its credence, the probabilities of its head, relation and tail given the other two (Eqs 8–10) and
+    its rank among all heads and tails not yet known. Fill the column `review` with accept, reject or unsure and hand
+    the file to `doxa review apply`. A search that was stopped goes on with --resume.
+
+    Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
+    """
+    from doxa import display, files
+    from doxa.curation.completion import Advance
+    from doxa.curation.completion import complete as run
+    from doxa.curation.review import to_review
+    from doxa.errors import DoxaError
+    from doxa.memory import parse
+    from doxa.model import Model
+
+    check_output("--out", out, model, model)
+    unfinished = out.with_name(f".{out.name}.search")
+    if resume and not unfinished.exists():
+        raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
+    learnt = Model.load(model)
+    if memory:
+        learnt.pbe.memory = parse(memory)
+    with display.progress("completing") as bar:
+
+        def report(now: Advance) -> None:
+            bar(now.fraction, f"{now.relation} · {now.found:,} found, last {now.last_credence:.3f}")
+
+        found = run(
+            learnt,
+            relations=relation or (),
+            entities=entity or (),
+            min_credence=min_credence,
+            top=top,
+            any_entity=any_entity,
+            report=report,
+            checkpoint=unfinished,
+            resume=resume,
+        )
+    files.write(to_review(found.to_table(), "missing", learnt), out)
+    unfinished.unlink(missing_ok=True)
+    display.say(f"{out}: {len(found):,} new beliefs")
+    if len(found):
+        display.say(
+            f"credence {found.credence[0]:.3f} to {found.credence[-1]:.3f}; review them, then `doxa review apply`"
+        )
