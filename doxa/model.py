@@ -13,6 +13,7 @@ from doxa.credence import Numbers
 from doxa.learnt import Learnt
 
 if TYPE_CHECKING:
+    from doxa.curation.auditing import Suspects
     from doxa.curation.completion import Proposals
 
 
@@ -50,6 +51,12 @@ class Model(Learnt):
         from doxa.curation.completion import complete
 
         return complete(self, **wanted)
+
+    def audit(self, beliefs: Beliefs | None = None, top: int | None = None) -> Suspects:
+        """Known beliefs, or those given, the most suspect first; see `doxa.curation.auditing`."""
+        from doxa.curation.auditing import audit
+
+        return audit(self, beliefs, top)
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write the model folder; an existing model is replaced only with `force`."""

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands.options import MemoryOption, ModelFolder, check_output
+from doxa.commands.options import MemoryOption, ModelFolder, OnErrorOption, check_output, read
 
 OutFile = Annotated[Path, typer.Option("--out", help="TSV file to write, with a column `review` to fill in.")]
 
@@ -72,3 +72,45 @@ def complete(
         display.say(
             f"credence {found.credence[0]:.3f} to {found.credence[-1]:.3f}; review them, then `doxa review apply`"
         )
+
+
+def audit(
+    model: ModelFolder,
+    file: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Beliefs to audit, with their mentions; the model's own if left out."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many suspects to write.", min=1)] = 1000,
+    show: Annotated[int, typer.Option(help="How many to show.", min=0)] = 10,
+    out: Annotated[Path | None, typer.Option("--out", help="TSV file to write, with a column `review`.")] = None,
+    memory: MemoryOption = "",
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Find what is wrong: known beliefs, the most suspect first, with the tail that should stand there instead.
+
+    A belief is suspect if its credence is low, if another tail or head is much likelier, and if it contradicts a
+    likelier known belief of a relation that seldom has two answers. Fill the column `review` with accept (the belief is
+    wrong), reject (it stands) or unsure and hand the file to `doxa review apply`.
+
+    Example: `doxa audit model beliefs.tsv --out suspects.tsv`
+    """
+    from doxa import display, files
+    from doxa.curation.auditing import audit as run
+    from doxa.curation.review import to_review
+    from doxa.memory import parse
+    from doxa.model import Model
+
+    check_output("--out", out, model, file or model)
+    learnt = Model.load(model)
+    if memory:
+        learnt.pbe.memory = parse(memory)
+    given = None if file is None else read(file, on_error, refuted=True)
+    with display.progress("auditing") as bar:
+        found = run(learnt, given, top, lambda fraction: bar(fraction, ""))
+    for place in range(min(show, len(found))):
+        display.say(f"{place + 1:4}  {found.belief(place)}\n      {found.reason(place)}")
+    if found.strange:
+        display.tell(f"Note: {found.strange:,} beliefs name something the model never saw; they are not judged")
+    if out is not None:
+        files.write(to_review(found.to_table(), "suspect", learnt), out)
+        display.say(f"{out}: {len(found):,} suspects; review them, then `doxa review apply`")
