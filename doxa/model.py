@@ -15,6 +15,8 @@ from doxa.learnt import Learnt
 if TYPE_CHECKING:
     from doxa.curation.auditing import Suspects
     from doxa.curation.completion import Proposals
+    from doxa.curation.explaining import Explanation
+    from doxa.curation.neighbours import Likeness
 
 
 class Model(Learnt):
@@ -57,6 +59,18 @@ class Model(Learnt):
         from doxa.curation.auditing import audit
 
         return audit(self, beliefs, top)
+
+    def explain(self, head: str, relation: str, tail: str, mention: str | None = None, **wanted: int) -> Explanation:
+        """Why this belief has its credence; see `doxa.curation.explaining.explain`."""
+        from doxa.curation.explaining import explain
+
+        return explain(self, head, relation, tail, mention, **wanted)
+
+    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> list[Likeness]:
+        """The entities most alike to one, most alike first."""
+        from doxa.curation.neighbours import similar
+
+        return similar(self, entity, top, relation)
 
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write the model folder; an existing model is replaced only with `force`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -114,3 +115,91 @@ def audit(
     if out is not None:
         files.write(to_review(found.to_table(), "suspect", learnt), out)
         display.say(f"{out}: {len(found):,} suspects; review them, then `doxa review apply`")
+
+
+def explain(
+    model: ModelFolder,
+    head: Annotated[str, typer.Argument(help="Head.")],
+    relation: Annotated[str, typer.Argument(help="Relation.")],
+    tail: Annotated[str, typer.Argument(help="Tail.")],
+    mention: Annotated[str | None, typer.Option(help="Words that state the belief.")] = None,
+    top: Annotated[int, typer.Option(help="How many like beliefs, and influences.", min=0)] = 5,
+    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with a picture of the neighbourhood.")
+    ] = None,
+) -> None:
+    """Say why a belief has its credence.
+
+    Shows what each word of the mention adds to F(r, m) (Eq. 11), the three terms of Eq. 1, the known beliefs most
+    alike, the runner-up and why it lost, and the training beliefs that share an entity with it and without which the
+    answer would change most, by one gradient step.
+
+    Example: `doxa explain model Lyon 'located in' France --mention 'is a city of' --html lyon.html`
+    """
+    from doxa import display
+    from doxa.curation.page import to_html
+    from doxa.files.atomic import written
+    from doxa.model import Model
+
+    check_output("--html", html, model, model)
+    found = Model.load(model).explain(head, relation, tail, mention, top=top, influences=top)
+    if html is not None:
+        with written(html) as unfinished:
+            unfinished.write_text(to_html(found), encoding="utf-8")
+    if json_:
+        print(json.dumps(found.as_dict(), ensure_ascii=False))
+    else:
+        display.say(str(found))
+
+
+def similar(
+    model: ModelFolder,
+    entity: Annotated[str, typer.Argument(help="The entity to find others like.")],
+    relation: Annotated[str | None, typer.Option(help="Only among entities in beliefs of this relation.")] = None,
+    top: Annotated[int, typer.Option(help="How many.", min=1)] = 10,
+) -> None:
+    """List the entities whose vectors are most alike to one's.
+
+    Example: `doxa similar model Lyon --top 5`
+    """
+    from doxa import display
+    from doxa.model import Model
+
+    for name, likeness in Model.load(model).similar(entity, top, relation):
+        display.say(f"  {likeness:6.3f}  {name}")
+
+
+def duplicates(
+    model: ModelFolder,
+    top: Annotated[int, typer.Option(help="How many pairs at most.", min=1)] = 20,
+    least: Annotated[float, typer.Option("--min-likeness", help="Cosine of the vectors.", min=-1, max=1)] = 0.5,
+    out: Annotated[Path | None, typer.Option("--out", help="TSV file to write instead of showing them.")] = None,
+) -> None:
+    """List pairs of entities that may be one under two names.
+
+    Each of the two is the other's most alike, and no known belief links them.
+
+    Example: `doxa duplicates model --top 50 --out pairs.tsv`
+    """
+    import polars as pl
+
+    from doxa import display
+    from doxa.curation.neighbours import Duplicate
+    from doxa.curation.neighbours import duplicates as run
+    from doxa.files.atomic import written
+    from doxa.model import Model
+
+    check_output("--out", out, model, model)
+    found = run(Model.load(model), top, least)
+    if out is not None:
+        with written(out) as unfinished:
+            pl.DataFrame(found, schema=Duplicate._fields, orient="row").write_csv(
+                unfinished, separator="\t", quote_style="never"
+            )
+        display.say(f"{out}: {len(found):,} pairs")
+        return
+    rows: list[tuple[Any, ...]] = [
+        (pair.first, pair.second, f"{pair.likeness:.3f}", f"{pair.name_likeness:.2f}", pair.shared) for pair in found
+    ]
+    display.show_table("", ("first", "second", "vectors alike", "names alike", "beliefs in common"), rows)

@@ -1,5 +1,7 @@
 """Completion finds what scoring every candidate would find, in blocks of any size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,9 +48,7 @@ def test_a_calibrator_of_steps_per_relation_decides_the_order():
     model, _ = random_model(2)
     steps = (np.array([-3.0, -1.0]), np.array([0.2, 0.9]))
     slopes, offsets = np.array([1.0, 2.0, 0.5, -1.0]), np.array([0.5, 0.0, -0.5, 0.0])
-    model = type(model)(
-        **{**vars(model), "calibrator": Calibrator("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)}
-    )
+    model = replace(model, calibrator=Calibrator("isotonic by relation", 1.0, 0.0, slopes, offsets, steps))
     every = complete(model, min_credence=0, top=10_000)
     assert 3 not in every.triples[:, 1]  # credence that falls with the evidence means nothing
     beliefs = every.beliefs
@@ -106,12 +106,10 @@ def test_an_entity_meets_itself_only_where_a_known_belief_has_that():
     model, _ = random_model(0)
     loops = model.train[:, 0] == model.train[:, 2]
     assert loops.any()
-    without = type(model)(**{**vars(model), "train": model.train[~loops]})
+    without = replace(model, train=model.train[~loops])
     found = complete(without, min_credence=0, top=10_000)
     assert (found.triples[:, 0] != found.triples[:, 2]).all()
-    some = type(model)(
-        **{**vars(model), "train": model.train[~loops | (model.train[:, 1] == model.train[loops][0, 1])]}
-    )
+    some = replace(model, train=model.train[~loops | (model.train[:, 1] == model.train[loops][0, 1])])
     found = complete(some, min_credence=0, top=10_000)
     of_loops = found.triples[found.triples[:, 0] == found.triples[:, 2], 1]
     assert set(of_loops.tolist()) <= {int(model.train[loops][0, 1])}
