@@ -36,6 +36,21 @@ class Facts:
         together._keys = distinct(np.concatenate([self._keys, together._keys]))
         return together
 
+    def grown(self, entities: int, relations: int) -> Facts:
+        """The same facts among more entities and relations: their order stays, so nothing is sorted again."""
+        if (entities, relations) == (self.entities, self.relations):
+            return self
+        same = Facts(np.zeros((0, 3), np.int64), entities, relations)
+        head, relation, tail = self.triples.T
+        same._keys = (head * relations + relation) * entities + tail
+        return same
+
+    def without(self, triples: NDArray[np.int64]) -> Facts:
+        """The facts that are not among these."""
+        rest = Facts(np.zeros((0, 3), np.int64), self.entities, self.relations)
+        rest._keys = np.setdiff1d(self._keys, Facts(triples, self.entities, self.relations)._keys, assume_unique=True)
+        return rest
+
     def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
         keys = (head * self.relations + relation) * self.entities + tail
         keys = np.where((head < 0) | (relation < 0) | (tail < 0), -1, keys)

@@ -72,6 +72,12 @@ class Model(Learnt):
 
         return similar(self, entity, top, relation)
 
+    def fold_in(self, beliefs: Beliefs) -> Model:
+        """A model that also answers about the new entities of these beliefs; this one is not changed."""
+        from doxa.curation.growing import fold_in
+
+        return fold_in(self, beliefs)
+
     def save(self, folder: str | Path, force: bool = False) -> None:
         """Write the model folder; an existing model is replaced only with `force`."""
         store.save(self, Path(folder), force)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,10 @@ def model_of_all(hidden: Hidden, work: Path) -> Model:
 def _model(folder: Path, beliefs: Beliefs, valid: Beliefs) -> Model:
     if not (folder / "model.json").exists():
         print(f"learning {folder} …", flush=True)
-        doxa.fit(beliefs, valid, **SETTINGS).save(folder)
+        began = time.process_time()
+        model = doxa.fit(beliefs, valid, **SETTINGS)
+        model.origin["processor_seconds"] = round(time.process_time() - began, 1)
+        model.save(folder)
     return doxa.load(folder)
 
 
