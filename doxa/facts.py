@@ -36,14 +36,18 @@ class Facts:
         together._keys = distinct(np.concatenate([self._keys, together._keys]))
         return together
 
-    def grown(self, entities: int, relations: int) -> Facts:
-        """The same facts among more entities and relations: their order stays, so nothing is sorted again."""
-        if (entities, relations) == (self.entities, self.relations):
-            return self
-        same = Facts(np.zeros((0, 3), np.int64), entities, relations)
+    def grown(self, entities: int, relations: int, more: NDArray[np.int64]) -> Facts:
+        """These facts and some more, among more entities and relations.
+
+        A fact's place in the order does not depend on how many there are, so only the new ones are sorted.
+        """
+        together = Facts(more, entities, relations)
         head, relation, tail = self.triples.T
-        same._keys = (head * relations + relation) * entities + tail
-        return same
+        keys = (head * relations + relation) * entities + tail
+        place = np.searchsorted(keys, together._keys)
+        new = keys[np.minimum(place, len(keys) - 1)] != together._keys if len(keys) else np.ones(len(place), bool)
+        together._keys = np.insert(keys, place[new], together._keys[new])
+        return together
 
     def without(self, triples: NDArray[np.int64]) -> Facts:
         """The facts that are not among these."""

@@ -203,3 +203,79 @@ def duplicates(
         (pair.first, pair.second, f"{pair.likeness:.3f}", f"{pair.name_likeness:.2f}", pair.shared) for pair in found
     ]
     display.show_table("", ("first", "second", "vectors alike", "names alike", "beliefs in common"), rows)
+
+
+def update(
+    model: ModelFolder,
+    new: Annotated[
+        Path | None, typer.Argument(metavar="[NEW]", help="New beliefs; names the model lacks are learnt too.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="The model folder to write.")] = None,
+    retract: Annotated[Path | None, typer.Option(help="Known beliefs to be unlearnt.")] = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="Beliefs labelled 1 and -1, to calibrate credence and set thresholds anew.")
+    ] = None,
+    epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 5,
+    seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
+    on_error: OnErrorOption = "raise",
+) -> None:
+    """Learn new beliefs and unlearn retracted ones without training anew.
+
+    Only the rows of new names and of the entities and relations the beliefs touch are fitted, together with a sample of
+    the old beliefs about them. How far old answers drifted is measured and printed. MODEL is not changed.
+
+    Example: `doxa update model new.tsv --retract wrong.tsv --out model2`
+    """
+    from doxa import display, store
+    from doxa.errors import UsageError
+    from doxa.model import Model
+    from doxa.updating import update as run
+
+    if out is None:
+        raise UsageError("no --out: expected the folder to write the updated model to")
+    if out.resolve() == model.resolve():
+        raise UsageError(f"--out {out} is the model being updated", "choose another folder")
+    store.check_vacant(out, force, resume=False)
+    learnt = Model.load(model)
+    told, gone, judged = (None if file is None else read(file, on_error) for file in (new, retract, labels))
+    with display.progress("updating") as bar:
+        found = run(learnt, told, gone, judged, epochs=epochs, seed=seed, report=bar)
+    found.model.save(out, force)
+    done = found.done
+    display.say(f"{out}: {found.model!r}")
+    display.say(
+        f"{done['beliefs']:,} beliefs learnt, {done['retracted']:,} retracted, {done['new_entities']:,} new entities, "
+        f"{done['new_relations']:,} relations, {done['new_words']:,} words in {done['seconds']:.1f} s"
+    )
+    display.say(str(found.drift))
+
+
+def apply(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Findings with the column `review` filled in.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder for added.tsv, retracted.tsv and labels.tsv.")],
+) -> None:
+    """Turn a reviewed file of `doxa complete` or `doxa audit` into beliefs to add, to retract, and labels.
+
+    A missing belief accepted is added and labelled true, one rejected is labelled false. A suspect accepted is
+    retracted and labelled false, and its suggested tail is added; one rejected stands and is labelled true. Each row
+    tells in `source` which line of which file it comes from.
+
+    Example: `doxa review apply missing.tsv --out decided`, then `doxa update model decided/added.tsv --out model2`
+    """
+    from doxa import display, files
+    from doxa.curation.review import decide
+
+    found = decide(file)
+    written = []
+    for name, table in (("added", found.added), ("retracted", found.retracted), ("labels", found.labels)):
+        if len(table):
+            files.write(table, out / f"{name}.tsv")
+            written.append(f"{out / f'{name}.tsv'}: {len(table):,} beliefs")
+    for line in written or ["nothing was accepted or rejected; nothing is written"]:
+        display.say(line)
+    display.tell(f"{found.unsure:,} unsure, {found.open:,} without an answer")
+    retract = f" --retract {out / 'retracted.tsv'}" if len(found.retracted) else ""
+    added = f" {out / 'added.tsv'}" if len(found.added) else ""
+    if added or retract:
+        display.tell(f"Next: doxa update MODEL{added}{retract} --out MODEL2")
