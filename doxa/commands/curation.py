@@ -279,3 +279,34 @@ def apply(
     added = f" {out / 'added.tsv'}" if len(found.added) else ""
     if added or retract:
         display.tell(f"Next: doxa update MODEL{added}{retract} --out MODEL2")
+
+
+def map_(
+    model: ModelFolder,
+    out: Annotated[Path, typer.Option("--out", help="Where to write, without ending: OUT.png and OUT.html.")],
+    relation: Annotated[list[str] | None, typer.Option(help="Entities of this relation; may be repeated.")] = None,
+    most: Annotated[int, typer.Option("--most", help="Entities at most, those of most beliefs.", min=3)] = 800,
+    layout: Annotated[str, typer.Option(help="tsne, or pca: quicker, and truer to large distances.")] = "tsne",
+    groups: Annotated[int, typer.Option(help="Colour by likeness in so many groups, not by place.", min=0)] = 0,
+) -> None:
+    """Draw entities in two dimensions, alike ones near each other: a picture, and a page to move about in.
+
+    Example: `doxa map model --relation 'located in' --groups 8 --out map`
+    """
+    from doxa import display
+    from doxa.curation.mapping import draw_map, map_page
+    from doxa.files.atomic import written
+    from doxa.model import Model
+    from doxa.plots import entity_map
+
+    picture, page = out.with_name(out.name + ".png"), out.with_name(out.name + ".html")
+    for path in (picture, page):
+        check_output("--out", path, model, model)
+    learnt = Model.load(model)
+    with display.busy("drawing"):
+        found = draw_map(learnt, relation or (), most, layout, groups)
+        with written(picture) as unfinished:
+            entity_map(found, unfinished)
+        with written(page) as unfinished:
+            unfinished.write_text(map_page(found), encoding="utf-8")
+    display.say(f"{picture}, {page}: {len(found):,} entities")
