@@ -1,9 +1,9 @@
 """Updating: new beliefs learnt and old ones retracted without training anew.
 
-First the vectors of new names are fitted to their beliefs alone; then they and those of every entity and relation the
-new beliefs touch, on the new beliefs and a sample of the old ones about the same entities, so that what was known is
-not forgotten. All other rows stay as they are to the bit. A retracted belief leaves the known facts, and its entities
-are moved until Pr(h|r,t) and Pr(t|h,r) of it are no longer likely:
+The vectors of new names, which start among like ones, and those of every entity and relation the new beliefs touch are
+fitted to the new beliefs and a sample of the old ones about the same entities, so that what was known is not forgotten;
+what is known already moves at a slower pace. All other rows stay as they are to the bit. A retracted belief leaves the
+known facts, and its entities are moved until Pr(h|r,t) and Pr(t|h,r) of it are no longer likely:
 
     − log (1 − Pr(h|r,t)) − log (1 − Pr(t|h,r))
 
@@ -40,10 +40,7 @@ EPOCHS, REPLAY = 5, 2
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
 
 PACE = 0.2
-"""Share of the learning rate with which what is known already moves on."""
-
-SETTLING = 3
-"""Passes over the beliefs of new names before anything else moves."""
+"""Share of the learning rate at which what is known already moves on."""
 
 WARMING = 40
 """Batches of old beliefs from which the memory of past gradients is made."""
@@ -182,13 +179,6 @@ def _learn(
     random = np.random.default_rng([seed, 14])
     old_names = (len(model.names.entities), len(model.names.relations), len(model.names.words))
     size = settings.batch or 512
-    if len(told):
-        refit = Refit(grown.pbe, settings, rows_from(grown.pbe, *old_names), grown.trained_facts)
-        about_new = _about_new(told, old_names)
-        for epoch in range(SETTLING if len(about_new) else 0):
-            for rows in _batches(len(about_new), size, random):
-                rate = settings.learning_rate * (1 - epoch / SETTLING)
-                refit.step(told, about_new[rows], rate, random)
     everything = _with_old(grown, told, gone)
     touched = np.unique(np.concatenate([told.head, told.tail, gone.head, gone.tail]))
     movable = rows_from(grown.pbe, touched, np.unique(np.concatenate([told.relation, gone.relation])),
@@ -202,19 +192,12 @@ def _learn(
     for _ in range(epochs):
         some = np.concatenate([np.arange(len(told)), random.choice(old, replay, replace=False)])
         for rows in _batches(len(some), size, random):
-            rate = PACE * settings.learning_rate * (1 - step / total)
+            rate = settings.learning_rate * (1 - step / total)
             if len(gone):
                 _unlearn(refit, gone, random)
             refit.step(everything, some[rows], rate, random)
             step += 1
             report(step / total, f"{len(told):,} new, {replay:,} old beliefs a pass")
-
-
-def _about_new(told: Beliefs, old: tuple[int, int, int]) -> Ids:
-    new = (told.head >= old[0]) | (told.tail >= old[0]) | (told.relation >= old[1])
-    fresh = np.repeat(np.arange(len(told)), told.mention.lengths)[told.mention.values >= old[2]]
-    new[fresh] = True
-    return np.flatnonzero(new)
 
 
 def _with_old(grown: Model, told: Beliefs, gone: Beliefs) -> Beliefs:
@@ -247,7 +230,7 @@ def _warm(refit: Refit, beliefs: Beliefs, old: Ids, epochs: int, size: int, rand
         refit.step(beliefs, old[rows], 0.0, random)
     seen = sum(map(len, batches))
     for total in refit.optimiser.sums.values():
-        total.mul_(epochs * len(old) / max(seen, 1))
+        total.mul_(epochs * len(old) / max(seen, 1) / PACE**2)
 
 
 def _unlearn(refit: Refit, gone: Beliefs, random: np.random.Generator) -> None:
