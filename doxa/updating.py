@@ -1,9 +1,9 @@
 """Updating: new beliefs learnt and old ones retracted without training anew.
 
 The vectors of new names, which start among like ones, and those of every entity and relation the new beliefs touch are
-fitted to the new beliefs and a sample of the old ones about the same entities, so that what was known is not forgotten;
-what is known already moves at a slower pace. All other rows stay as they are to the bit. A retracted belief leaves the
-known facts, and its entities are moved until Pr(h|r,t) and Pr(t|h,r) of it are no longer likely:
+fitted to the new beliefs and a sample of the old ones about the same entities, so that what was known is not forgotten.
+All other rows stay as they are to the bit. A retracted belief leaves the known facts, and its entities are moved until
+Pr(h|r,t) and Pr(t|h,r) of it are no longer likely:
 
     − log (1 − Pr(h|r,t)) − log (1 − Pr(t|h,r))
 
@@ -36,11 +36,12 @@ from doxa.facts import Facts
 from doxa.model import Model
 from doxa.pbe import Batch
 
-EPOCHS, REPLAY = 5, 2
+EPOCHS, REPLAY = 6, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
 
-PACE = 0.2
-"""Share of the learning rate at which what is known already moves on."""
+PACE = 2.0
+"""How fast what is known already moves on, as if so much less had been learnt of it: its sums of squares are divided
+by the square of this."""
 
 WARMING = 40
 """Batches of old beliefs from which the memory of past gradients is made."""

@@ -113,6 +113,13 @@ def test_the_tables_of_the_systems_page_are_made_from_the_results():
     assert "| **transe**, here |" in tables.tables()
 
 
+def test_the_figures_of_the_curation_page_are_made_from_the_results():
+    made = importlib.util.spec_from_file_location("figures", ROOT / "experiments" / "curation" / "figures.py")
+    figures = importlib.util.module_from_spec(made)
+    made.loader.exec_module(figures)
+    assert (ROOT / "docs/curation.md").read_text().endswith(f"{figures.BEGIN}\n\n{figures.figures()}")
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "experiments").rglob("*.toml")), ids=lambda path: path.stem)
 def test_every_experiment_is_one_that_can_be_run_and_its_result_is_of_it(path):
     experiment = tomllib.loads(path.read_text())

@@ -24,6 +24,12 @@ def complete(
         bool,
         typer.Option("--any-entity", help="Also entities in places of a relation they were never seen in; slower."),
     ] = False,
+    contradicting: Annotated[
+        bool,
+        typer.Option(
+            "--contradicting/--no-contradicting", help="Also a second answer where the relation seldom has two."
+        ),
+    ] = True,
     memory: MemoryOption = "",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the search that --out was begun with.")] = False,
 ) -> None:
@@ -62,6 +68,7 @@ def complete(
             min_credence=min_credence,
             top=top,
             any_entity=any_entity,
+            contradicting=contradicting,
             report=report,
             checkpoint=unfinished,
             resume=resume,
@@ -215,7 +222,7 @@ def update(
     labels: Annotated[
         Path | None, typer.Option(help="Beliefs labelled 1 and -1, to calibrate credence and set thresholds anew.")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 5,
+    epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 6,
     seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",

@@ -1,8 +1,9 @@
 """Completion: the best new beliefs of a whole knowledge base.
 
 A pair of entities is a candidate for relation r where one of them has been seen in its place of r; by default both. An
-entity is not paired with itself, unless a known belief of the relation does. The log of Pr(h, r, t) is a mean of three
-logarithms, none above 0, so a candidate may be dropped as soon as those already known leave it no way into the list:
+entity is not paired with itself, unless a known belief of the relation does; on demand, nor is a second answer proposed
+where the relation seldom has two. The log of Pr(h, r, t) is a mean of three logarithms, none above 0, so a
+candidate may be dropped as soon as those already known leave it no way into the list:
 
     log Pr(t|h,r) / 3  ≥  (log Pr(t|h,r) + log Pr(h|r,t)) / 3  ≥  log Pr(h,r,t)
 
@@ -27,6 +28,7 @@ from torch import Tensor
 
 from doxa.beliefs import Beliefs, Ids, Names
 from doxa.credence import Numbers
+from doxa.curation.auditing import several_answers
 from doxa.curation.bare import bare, precise
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
@@ -36,6 +38,9 @@ from doxa.pbe import PBE
 
 PRECISION = 9
 """Decimals of credence and its logarithm that decide the order; equal ones stand in order of their ids."""
+
+SELDOM = 0.1
+"""Share of a relation's heads (tails) with several answers below which a second answer contradicts the first."""
 
 SLACK = 1e-7
 """How far below the last place of the list a candidate is still looked at."""
@@ -117,6 +122,7 @@ def complete(
     min_credence: float = 0.8,
     top: int = 10_000,
     any_entity: bool = False,
+    contradicting: bool = True,
     rows: int = 0,
     report: Callable[[Advance], None] | None = None,
     checkpoint: Path | None = None,
@@ -125,8 +131,9 @@ def complete(
     """The `top` most credible new beliefs of credence `min_credence` or more, over all relations or some.
 
     `entities` keeps beliefs about these alone. `any_entity` also proposes entities in places of a relation they were
-    never seen in. `rows` is how many questions are scored at a time, 0 as many as fit the memory; it does not change
-    what is found. `checkpoint` is a file that keeps the state of the search, from which it can be resumed.
+    never seen in. Without `contradicting` no second answer is proposed where the relation seldom has two. `rows` is how
+    many questions are scored at a time, 0 as many as fit the memory; it does not change what is found. `checkpoint` is
+    a file that keeps the state of the search, from which it can be resumed.
     """
     learnt.must_answer("classification")
     if not 0 <= min_credence <= 1:
@@ -135,9 +142,9 @@ def complete(
         raise UsageError(f"top is {top}; expected at least 1")
     wanted = learnt.names.relations.every(relations) if relations else np.arange(len(learnt.names.relations))
     about = np.unique(learnt.names.entities.every(entities)) if entities else None
-    search = _Search(learnt, about, min_credence, top, any_entity, rows)
+    search = _Search(learnt, about, min_credence, top, any_entity, contradicting, rows)
     work = [number for number in np.unique(wanted).tolist() if search.tells(number)]
-    asked = [work, None if about is None else about.tolist(), min_credence, top, any_entity]
+    asked = [work, None if about is None else about.tolist(), min_credence, top, any_entity, contradicting]
     inputs = _fingerprint(learnt, asked)
     done = 0
     if resume and checkpoint is not None:
@@ -165,7 +172,16 @@ def complete(
 class _Search:
     """The best candidates so far, and what it takes to be among them."""
 
-    def __init__(self, learnt: Learnt, about: Ids | None, least: float, top: int, any_entity: bool, rows: int) -> None:
+    def __init__(
+        self,
+        learnt: Learnt,
+        about: Ids | None,
+        least: float,
+        top: int,
+        any_entity: bool,
+        contradicting: bool,
+        rows: int,
+    ) -> None:
         self.learnt, self.about, self.least, self.top, self.rows = learnt, about, least, top, rows
         self.any_entity = any_entity
         self.pbe: PBE = precise(learnt.pbe)
@@ -175,6 +191,7 @@ class _Search:
         self.places = {column: learnt.trained_facts.positions(column) for column in (0, 2)}
         loops = self.known.triples[self.known.triples[:, 0] == self.known.triples[:, 2], 1]
         self.loops = np.bincount(loops, minlength=self.known.relations) > 0
+        self.single = [(several_answers(self.known, column) < SELDOM) & (not contradicting) for column in (0, 2)]
         self.seen = {0: self.pbe.seen_heads, 2: self.pbe.seen_tails}
         self.found = _Found.none()
         self.more: list[_Found] = []
@@ -230,12 +247,22 @@ class _Search:
             triples = np.full((len(place), 3), relation)
             triples[:, 2 - asked], triples[:, asked] = some[place], here[column]
             new = ~self.known.contains(triples[:, 0], relation + np.zeros_like(place), triples[:, 2])
-            if not self.loops[relation]:
-                new &= triples[:, 0] != triples[:, 2]
+            new &= self._allowed(relation, triples)
             if self.about is not None:
                 new &= np.isin(triples[:, [0, 2]], self.about).any(axis=1)
             self._judge(relation, asked, triples[new], own[place, column].numpy()[new],
                         logits[place, column].numpy()[new], normalisers)  # fmt: skip
+
+    def _allowed(self, relation: int, triples: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which are neither of an entity with itself nor a second answer, in a relation that has none such."""
+        allowed = np.ones(len(triples), bool)
+        if not self.loops[relation]:
+            allowed &= triples[:, 0] != triples[:, 2]
+        facts = self.known.triples
+        for column, single in zip((0, 2), self.single, strict=True):
+            if single[relation]:
+                allowed &= ~np.isin(triples[:, column], facts[facts[:, 1] == relation, column])
+        return allowed
 
     def _judge(
         self, relation: int, asked: int, triples: NDArray[np.int64], own: Numbers, logits: Numbers,

@@ -1,14 +1,15 @@
 """The audit of the atlas: how many of its planted falsehoods are among as many suspects, and are they put right?
 
-    python experiments/curation/audit.py
+    python experiments/curation/audit.py --work WORK
 
-Learns the atlas as `doxa demo` does. A suggestion is right when the belief it makes is a true one of the atlas.
+Learns the atlas as `doxa demo` does, into `WORK/atlas` unless it is there. A suggestion is right when the belief it
+makes is a true one of the atlas.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from hiding import keep
+from hiding import keep, options
 
 import doxa
 from doxa import atlas
@@ -18,9 +19,13 @@ from doxa.demo import SETTINGS
 
 def main() -> None:
     """Learn, audit, count."""
+    given = options(__doc__, with_data=False)
     world = atlas.load()
     train = Beliefs.from_table(world.train)
-    model = doxa.fit(train, Beliefs.from_table(world.valid, train.names), settings=SETTINGS, threads=1)
+    folder = given.work / "atlas"
+    if not (folder / "model.json").exists():
+        doxa.fit(train, Beliefs.from_table(world.valid, train.names), settings=SETTINGS).save(folder)
+    model = doxa.load(folder)
     planted = int(world.planted.sum())
     suspects = model.audit(train)
     triple = ["head", "relation", "tail"]

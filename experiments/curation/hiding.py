@@ -87,10 +87,10 @@ def _model(folder: Path, beliefs: Beliefs, valid: Beliefs) -> Model:
     return doxa.load(folder)
 
 
-def options(about: str | None) -> argparse.Namespace:
-    """The options every script takes."""
+def options(about: str | None, with_data: bool = True) -> argparse.Namespace:
+    """The options every script takes; those that use the atlas alone need no data."""
     given = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    given.add_argument("--data", type=Path, required=True, help="folder with the datasets")
+    given.add_argument("--data", type=Path, required=with_data, help="folder with the datasets")
     given.add_argument("--work", type=Path, default=Path("curation-work"), help="folder for the models; kept")
     return given.parse_args()
 

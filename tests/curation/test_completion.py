@@ -102,6 +102,17 @@ def test_a_stopped_search_goes_on_where_it_was(tmp_path):
         complete(model, min_credence=0, top=21, checkpoint=path, resume=True)
 
 
+def test_a_second_answer_is_not_proposed_where_the_relation_has_one():
+    model, _ = random_model(0, entities=40, facts=5)
+    capitals = np.array([[head, 0, head + 20] for head in range(15)])
+    neighbours = np.array([[head, 1, tail] for head in range(12) for tail in (20, 21, 22)])
+    model = replace(model, train=np.concatenate([capitals, neighbours[1:]]))
+    every = complete(model, min_credence=0, top=10_000)
+    assert set(every.triples[:, 1].tolist()) == {0, 1}
+    found = complete(model, min_credence=0, top=10_000, contradicting=False)
+    assert found.triples.tolist() == [[0, 1, 20]]
+
+
 def test_an_entity_meets_itself_only_where_a_known_belief_has_that():
     model, _ = random_model(0)
     loops = model.train[:, 0] == model.train[:, 2]
