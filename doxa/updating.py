@@ -1,7 +1,7 @@
 """Updating: new beliefs learnt and old ones retracted without training anew.
 
 The vectors of new names, which start among like ones, and those of every entity and relation the new beliefs touch are
-fitted to the new beliefs and a sample of the old ones about the same entities, so that what was known is not forgotten.
+fitted to the new beliefs and a sample of the old ones that share one of them, so that what was known is not forgotten.
 All other rows stay as they are to the bit. A retracted belief leaves the known facts, and its entities are moved until
 Pr(h|r,t) and Pr(t|h,r) of it are no longer likely:
 
@@ -39,7 +39,7 @@ from doxa.pbe import Batch
 EPOCHS, REPLAY = 6, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
 
-PACE = 2.0
+PACE = 4.0
 """How fast what is known already moves on, as if so much less had been learnt of it: its sums of squares are divided
 by the square of this."""
 
@@ -202,12 +202,14 @@ def _learn(
 
 
 def _with_old(grown: Model, told: Beliefs, gone: Beliefs) -> Beliefs:
-    """The new beliefs, followed by the old ones about an entity that these or the retracted ones are about."""
-    touched = np.zeros(len(grown.names.entities), bool)
+    """The new beliefs, followed by the old ones that share an entity or a relation with these or the retracted ones."""
+    touched, related = np.zeros(len(grown.names.entities), bool), np.zeros(len(grown.names.relations), bool)
     for column in (told.head, told.tail, gone.head, gone.tail):
         touched[column] = True
+    for column in (told.relation, gone.relation):
+        related[column] = True
     facts = grown.trained_facts.without(told.triples).triples
-    old = bare(grown.names, facts[touched[facts[:, 0]] | touched[facts[:, 2]]])
+    old = bare(grown.names, facts[touched[facts[:, 0]] | touched[facts[:, 2]] | related[facts[:, 1]]])
     offsets = np.append(told.mention.offsets, np.full(len(old), told.mention.offsets[-1]))
     return replace(
         old,

@@ -68,7 +68,7 @@ def figures() -> str:
             ),
             (
                 "one fold-in",
-                f"{found.get('processor_milliseconds', {}).get('median', float('nan')):.0f} ms of the processor, "
+                f"{found['processor_milliseconds']['median']:.0f} ms of the processor, "
                 f"{found['milliseconds']['median']:.0f} ms by the clock of a busy machine (medians)",
                 "fold_in.py",
             ),
