@@ -36,10 +36,10 @@ from doxa.facts import Facts
 from doxa.model import Model
 from doxa.pbe import Batch
 
-EPOCHS, REPLAY = 6, 7
+EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
 
-PACE = 4.0
+PACE = 8.0
 """How fast what is known already moves on, as if so much less had been learnt of it: its sums of squares are divided
 by the square of this."""
 

@@ -222,7 +222,7 @@ def update(
     labels: Annotated[
         Path | None, typer.Option(help="Beliefs labelled 1 and -1, to calibrate credence and set thresholds anew.")
     ] = None,
-    epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 6,
+    epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 5,
     seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",
