@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow bench-peers atlas docs clean
+.PHONY: help install demo test lint test-slow fuzz bench-peers atlas docs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,10 @@ lint: install  ## ruff and mypy
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
+
+MINUTES ?= 10
+fuzz: install  ## damage files at random and read them, MINUTES=10; what breaks a reader is kept in tests/files/corpus
+	$(BIN)/python -m tests.files.fuzz --minutes $(MINUTES)
 
 bench-peers: install  ## doxa beside PyKEEN on DATA (a dataset folder); installs it outside the project; about an hour
 	$(BIN)/python benchmarks/peers.py $(DATA) --json benchmarks/peers.json

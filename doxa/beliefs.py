@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,10 +13,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.errors import DoxaError, did_you_mean
+from doxa.errors import DoxaError, UsageError, did_you_mean
 from doxa.mentions import Ragged, encoded, words
 
 Ids = NDArray[np.int64]
+
+TABLE = ("head", "relation", "tail", "mention", "confidence", "label")
+"""The columns of a table of beliefs."""
 
 UNKNOWN = -1
 """The id of a name the vocabulary does not hold."""
@@ -123,9 +126,9 @@ class Beliefs:
     @classmethod
     def from_tables(cls, tables: Iterable[pl.DataFrame], names: Names | None = None) -> Beliefs:
         """Encode tables of the same columns, end to end; none is kept."""
-        entity = _Coder("entity", names.entities if names else None)
-        relation = _Coder("relation", names.relations if names else None)
-        word = _Coder("word", names.words if names else None)
+        entity = Coder("entity", names.entities if names else None)
+        relation = Coder("relation", names.relations if names else None)
+        word = Coder("word", names.words if names else None)
         columns: dict[str, list[NDArray[Any]]] = {}
         texts: list[pl.Series] = []
         rows = 0
@@ -182,6 +185,14 @@ class Beliefs:
         if self.label is not None:
             columns["label"] = pl.Series(self.label)
         return pl.DataFrame([column.alias(name) for name, column in columns.items()])
+
+    def tables(self, rows: int = 500_000) -> Iterator[pl.DataFrame]:
+        """The same as `to_table` gives, so many rows at a time and all with the same columns."""
+        for start in range(0, len(self), rows):
+            table = self.take(np.arange(start, min(start + rows, len(self)))).to_table()
+            if not np.isnan(self.confidence).all() and "confidence" not in table.columns:
+                table = table.with_columns(pl.lit(None, pl.Float64).alias("confidence"))
+            yield table.select(name for name in TABLE if name in table.columns)
 
     def __len__(self) -> int:
         return len(self.head)
@@ -270,31 +281,71 @@ class Beliefs:
         return digest.hexdigest()
 
 
-def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int = 0) -> tuple[Beliefs, ...]:
+def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int = 0, apart: Sequence[str] = ()) -> tuple[Beliefs, ...]:
     """Train and one further part per share, none of which holds an entity or relation unseen in train.
 
-    Rows of the same triple stay together. The first belief (in random order) of every entity and relation
-    goes to train, so a part can come out smaller than its share where the beliefs are few.
+    Rows of the same triple stay together, and those that share what is to be kept `apart`: a pair of entities in
+    either order (`pair`), a mention (`mention`), a head or a tail. The first belief (in random order) of every entity
+    and relation goes to train with all that stays with it, so a part can come out smaller than its share.
     """
     if any(share < 0 for share in shares) or sum(shares) >= 1:
         raise DoxaError(f"cannot split into shares {shares}; expected positive ones that leave something for train")
-    distinct, group = np.unique(beliefs.triples, axis=0, return_inverse=True)
-    group = group.reshape(-1)
-    order = np.random.default_rng([seed, 0]).permutation(len(distinct))
-    shuffled = distinct[order]
-    needed = np.zeros(len(distinct), bool)
-    both_ends = np.stack([shuffled[:, 0], shuffled[:, 2]], axis=1).reshape(-1)
-    needed[np.unique(both_ends, return_index=True)[1] // 2] = True
-    needed[np.unique(shuffled[:, 1], return_index=True)[1]] = True
-    free = order[~needed]
-    part_of_group = np.zeros(len(distinct), np.int64)
-    start = 0
+    first, triple = np.unique(beliefs.triples, axis=0, return_index=True, return_inverse=True)[1:]
+    group = _groups(beliefs, triple.reshape(-1), apart)
+    groups = int(group.max(initial=-1)) + 1
+    sizes = np.bincount(group[first], minlength=groups)
+    order = np.random.default_rng([seed, 0]).permutation(groups)
+    place = np.empty(groups, np.int64)
+    place[order] = np.arange(groups)
+    rows = np.argsort(place[group], kind="stable")
+    needed = np.zeros(groups, bool)
+    both_ends = np.stack([beliefs.head[rows], beliefs.tail[rows]], axis=1).reshape(-1)
+    needed[group[rows[np.unique(both_ends, return_index=True)[1] // 2]]] = True
+    needed[group[rows[np.unique(beliefs.relation[rows], return_index=True)[1]]]] = True
+    free = order[~needed[order]]
+    part_of_group = np.zeros(groups, np.int64)
+    held = np.cumsum(sizes[free])
+    start, taken = 0, 0
     for number, share in enumerate(shares, start=1):
-        size = min(round(share * len(distinct)), len(free) - start)
-        part_of_group[free[start : start + size]] = number
-        start += size
+        end = max(start, int(np.searchsorted(held, taken + round(share * len(first)), side="right")))
+        part_of_group[free[start:end]] = number
+        start, taken = end, int(held[end - 1]) if end else 0
     part = part_of_group[group]
     return tuple(beliefs.where(part == number) for number in range(len(shares) + 1))
+
+
+def _groups(beliefs: Beliefs, triple: Ids, apart: Sequence[str]) -> Ids:
+    """Which rows stay together: those of one triple, and those linked through what is to be kept apart."""
+    group = triple
+    entities = len(beliefs.names.entities)
+    for key in apart:
+        if key == "pair":
+            pair = np.minimum(beliefs.head, beliefs.tail) * entities + np.maximum(beliefs.head, beliefs.tail)
+            shared = np.unique(pair, return_inverse=True)[1]
+        elif key in ("head", "tail"):
+            shared = np.unique(getattr(beliefs, key), return_inverse=True)[1]
+        elif key == "mention":
+            if beliefs.text is None:
+                raise DoxaError("these beliefs have no mentions to keep apart")
+            said = beliefs.text.rank("dense").cast(pl.Int64)
+            shared = said.fill_null(pl.Series(np.arange(len(beliefs)) + len(beliefs) + 1)).to_numpy()
+            shared = np.unique(shared, return_inverse=True)[1]
+        else:
+            raise UsageError(f"cannot keep {key!r} apart; expected pair, mention, head or tail")
+        group = _linked(group, shared)
+    return group
+
+
+def _linked(some: Ids, others: Ids) -> Ids:
+    """Groups of rows connected through either of two groupings."""
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    size = int(some.max(initial=-1)) + 1
+    whole = size + int(others.max(initial=-1)) + 1
+    links = coo_matrix((np.ones(len(some), np.int8), (some, others + size)), shape=(whole, whole))
+    component = connected_components(links, directed=False)[1]
+    return np.unique(component[some], return_inverse=True)[1].astype(np.int64)
 
 
 def certain(rows: int) -> NDArray[np.float64]:
@@ -302,13 +353,13 @@ def certain(rows: int) -> NDArray[np.float64]:
     return np.broadcast_to(np.float64(math.nan), rows)
 
 
-class _Coder:
+class Coder:
     """Names to codes: those of a vocabulary (`UNKNOWN` for others), or new ones in order of first appearance."""
 
-    def __init__(self, kind: str, vocabulary: Vocabulary | None) -> None:
+    def __init__(self, kind: str, vocabulary: Vocabulary | None = None) -> None:
         self.kind, self._vocabulary = kind, vocabulary
         self._type = pl.Categorical(pl.Categories.random("doxa"))
-        self._count = 0
+        self.count = 0
         self._anchor = pl.Series([], dtype=self._type)
         """Codes are forgotten when no series has them any more."""
 
@@ -316,11 +367,11 @@ class _Coder:
         if self._vocabulary is not None:
             return self._vocabulary.ids(values).astype(np.int32)
         codes = values.cast(pl.String).cast(self._type).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
-        self._count = max(self._count, int(codes.max(initial=-1)) + 1)
+        self.count = max(self.count, int(codes.max(initial=-1)) + 1)
         return codes
 
     def vocabulary(self) -> Vocabulary:
-        names = pl.Series(np.arange(self._count, dtype=np.uint32)).cat.to(self._type)
+        names = pl.Series(np.arange(self.count, dtype=np.uint32)).cat.to(self._type)
         return Vocabulary(names.cast(pl.String), self.kind)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands import about, curation, data, models, questions
+from doxa.commands import about, curation, data, models, questions, tuning
 from doxa.errors import DoxaError
 
 app = typer.Typer(
@@ -18,15 +18,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-data_app = typer.Typer(help="Look at files of beliefs and make them.", no_args_is_help=True)
+data_app = typer.Typer(help="Look at files of beliefs, convert, split, get and make them.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 review_app = typer.Typer(help="Put to use what a curator decided.", no_args_is_help=True)
 app.add_typer(review_app, name="review")
 
 app.command()(models.train)
+app.command()(tuning.tune)
 app.command(context_settings={"ignore_unknown_options": True})(questions.ask)
 app.command()(questions.judge)
 app.command()(models.evaluate)
+app.command()(questions.export)
 app.command()(curation.complete)
 app.command()(curation.audit)
 app.command()(curation.explain)
@@ -40,7 +42,11 @@ app.command()(about.settings)
 app.command()(models.bench)
 app.command()(about.demo)
 data_app.command()(data.inspect)
+data_app.command()(data.convert)
+data_app.command()(data.split)
 data_app.command()(data.generate)
+data_app.command("list")(data.list_)
+data_app.command()(data.get)
 
 
 @app.callback()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from doxa.evaluation.ranks import Metrics
     from doxa.evaluation.report import Evaluation
     from doxa.learning.trainer import Progress as TrainingProgress
+    from doxa.tuning import Tried, Tuning
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
@@ -96,6 +98,44 @@ def progress(what: str) -> Iterator[Callable[[float, str], None]]:
         yield report
 
 
+@contextmanager
+def tuning_progress(seconds: float) -> Iterator[Callable[[Tried, float, TrainingProgress | None], None]]:
+    """A bar over the time of a search, with the trial under way; each trial that ended has a line."""
+    columns = (
+        TextColumn("searching"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+    )
+    began = time.monotonic()
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("searching", total=seconds, state="")
+
+        def report(trial: Tried, best: float, now: TrainingProgress | None) -> None:
+            bar.update(task, completed=time.monotonic() - began)
+            if now is not None:
+                reached = "" if now.quality is None else f" · {now.quality:.4f}"
+                bar.update(task, state=f"trial {trial.number + 1}, {now.fraction:.0%}{reached} · best {best:.4f}")
+                return
+            reached = "–" if trial.quality is None else f"{trial.quality:.4f}"
+            values = "  ".join(f"{name}={value}" for name, value in trial.values.items())
+            tell(f"  trial {trial.number + 1:3}  {reached:>7}  {trial.state:<9}  {trial.seconds:5.0f} s  {values}")
+
+        yield report
+
+
+def show_tuning(found: Tuning) -> None:
+    """What a search found and what mattered in it."""
+    finished = sum(one.state == "finished" for one in found.trials)
+    say(f"best of {len(found.trials)} trials ({finished} finished): validation quality {found.quality:.4f}")
+    rows = [
+        (name, str(value), f"{found.mattered[name]:.0%}" if name in found.mattered else "–")
+        for name, value in found.best.items()
+        if name in found.trials[0].values
+    ]
+    show_table("Settings found", ("setting", "value", "share of the differences"), rows)
+
+
 def show_calibration(found: CalibrationReport) -> None:
     """Credence and probabilities of answers, each before and after they were calibrated."""
 
@@ -129,6 +169,14 @@ def show_figure(figure: Figure) -> None:
     value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.2f}"
     share = "" if figure.share is None else f"{figure.share:.2f} of the limit"
     say(f"  {figure.name:<32} {value:>10} {figure.unit:<12} {share:<18} {figure.note}".rstrip())
+
+
+def counted(part: dict[str, Any], name: str) -> str:
+    """A count of an inspected part, with its share of the beliefs where that tells something."""
+    if name not in part:
+        return ""
+    share = f" ({part[name] / part['beliefs']:.1%})" if name == "reversed_pair_in_train" else ""
+    return f"{part[name]:,}{share}"
 
 
 @contextmanager

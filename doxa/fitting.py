@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 from doxa import calibrator as calibration
 from doxa import store
 from doxa.answering.confidences import confidence_grounds, fitted
+from doxa.answering.posed import KINDS, posed
 from doxa.answering.verdicts import evidence, familiarity, grounds
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
@@ -28,10 +30,10 @@ from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.choice import chosen
 from doxa.learning.negatives import corrupt
-from doxa.learning.trainer import Progress, Trainer
+from doxa.learning.trainer import Memory, Progress, Trainer
 from doxa.learning.workers import run_with_workers
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.settings import Settings
 from doxa.systems import answers, build, checked, recipe
 
@@ -67,6 +69,41 @@ def fit(
             "leave settings out, or make them with doxa.systems.recipe",
         )
     settings = recipe(values) if settings is None else checked(settings.changed(**values))
+    lesson = learn(beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint,
+                   resume=resume)  # fmt: skip
+    with _threads(lesson.settings.threads):
+        return _model(lesson)
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """A training that has ended, before anything is calibrated: what it was given, encoded, and what came of it.
+
+    `strange` are validation beliefs with names training never sees; `valid` has none of them.
+    """
+
+    train: Beliefs
+    valid: Beliefs | None
+    strange: Beliefs | None
+    settings: Settings
+    facts: Facts
+    known: Facts
+    pbe: PBE
+    memory: Memory
+    interrupted: bool
+
+
+def learn(
+    beliefs: Beliefs,
+    valid: Beliefs | None,
+    *,
+    settings: Settings,
+    on_error: str = "raise",
+    report: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+    resume: bool = False,
+) -> Lesson:
+    """The first half of `fit`: check and learn."""
     if not isinstance(beliefs, Beliefs):
         raise UsageError(f"fit learns from Beliefs, not from a {type(beliefs).__name__}", "read a file with doxa.read")
     one_of("on_error", on_error, ("raise", "skip"))
@@ -81,10 +118,29 @@ def fit(
         valid = _checked_validation(train, valid, on_error)
     _check(train, settings)
     settings = chosen(settings, train)
+    valid = valid if valid is not None and len(valid) else None
+    strange = None if valid is None else valid.where(~valid.seen)
+    valid = None if valid is None else valid.where(valid.seen)
+    facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
+    known = facts if valid is None else facts.union(valid.true_ones().triples)
+    with _threads(settings.threads):
+        pbe = build(train, settings, facts)
+        quality = None if valid is None else _quality(pbe, valid, known, settings)
+        inputs = train.checksum() + ("" if valid is None else valid.checksum())
+        trainer = Trainer(pbe, train, settings, quality, report, checkpoint, inputs)
+        if resume and checkpoint is not None:
+            trainer.resume(Checkpoint.load(checkpoint))
+        memory = trainer.run() if settings.workers == 1 else run_with_workers(trainer, settings.workers)
+    return Lesson(train, valid, strange, settings, facts, known, pbe.eval(), memory, trainer.interrupted)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """So many threads of torch meanwhile."""
     before = torch.get_num_threads()
-    torch.set_num_threads(settings.threads)
+    torch.set_num_threads(count)
     try:
-        return _fit(train, valid if valid is not None and len(valid) else None, settings, report, checkpoint, resume)
+        yield
     finally:
         torch.set_num_threads(before)
 
@@ -119,26 +175,10 @@ def fit_to_folder(
     return model
 
 
-def _fit(
-    train: Beliefs,
-    valid: Beliefs | None,
-    settings: Settings,
-    report: Callable[[Progress], None] | None,
-    checkpoint: Path | None,
-    resume: bool,
-) -> Model:
-    strange = None if valid is None else valid.where(~valid.seen)
-    valid = None if valid is None else valid.where(valid.seen)
-    facts = Facts(train.triples, len(train.names.entities), len(train.names.relations))
-    pbe = build(train, settings, facts)
-    known = facts if valid is None else facts.union(valid.true_ones().triples)
-    quality = None if valid is None else _quality(pbe, valid, known, settings)
-    inputs = train.checksum() + ("" if valid is None else valid.checksum())
-    trainer = Trainer(pbe, train, settings, quality, report, checkpoint, inputs)
-    if resume and checkpoint is not None:
-        trainer.resume(Checkpoint.load(checkpoint))
-    memory = trainer.run() if settings.workers == 1 else run_with_workers(trainer, settings.workers)
-    pbe.eval()
+def _model(lesson: Lesson) -> Model:
+    """The second half of `fit`: thresholds, calibration, and everything in its place."""
+    train, valid, strange, settings = lesson.train, lesson.valid, lesson.strange, lesson.settings
+    facts, known, pbe, memory = lesson.facts, lesson.known, lesson.pbe, lesson.memory
     if valid is None:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
     thresholds, calibrator = _judgement(pbe, valid if valid is not None else train, known, settings)
@@ -150,7 +190,7 @@ def _fit(
         valid=np.zeros((0, 3), np.int64) if valid is None else valid.true_ones().triples,
         thresholds=thresholds,
         strangers=None if strange is None else _stranger_thresholds(facts, strange),
-        temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones()),
+        temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones(), facts),
         calibrator=calibrator,
         expected=_expected_confidence(pbe, valid if valid is not None else train, known, settings),
         given=_confidences(facts, train, valid),
@@ -163,7 +203,7 @@ def _fit(
             "sha256": train.checksum(),
             "epochs": memory.epoch,
             "seconds": round(memory.seconds, 3),
-            "interrupted": trainer.interrupted,
+            "interrupted": lesson.interrupted,
             "versions": {name: version(name) for name in ("torch", "numpy", "polars")}
             | {"python": platform.python_version()},
         },
@@ -268,27 +308,22 @@ def _accuracy(pbe: PBE, labelled: Beliefs, settings: Settings) -> float:
 
 
 @torch.no_grad()
-def _temperatures(pbe: PBE, valid: Beliefs) -> Temperatures:
-    """One temperature per kind of question, from the likelihood of validation beliefs (true ones)."""
+def _temperatures(pbe: PBE, valid: Beliefs, facts: Facts) -> Temperatures:
+    """One temperature per kind of question, from the likelihood of validation beliefs (true ones) beside what is not
+    yet known."""
     most = max(20, int(MOST_LOGITS / max(pbe.entities, pbe.relations)))
     if len(valid) > most:
         valid = valid.take(np.random.default_rng(0).permutation(len(valid))[:most])
     if len(valid) < FEWEST:
         return Temperatures()
-    b = Batch.of(valid)
-    heads, tails = torch.isin(b.head, pbe.seen_heads), torch.isin(b.tail, pbe.seen_tails)
-    said = b.mentioned
-    with_words = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets)
-    return Temperatures(
-        head=best_temperature(
-            pbe.log_heads(b.relation[heads], b.tail[heads]), torch.searchsorted(pbe.seen_heads, b.head[heads])
-        ),
-        relation=best_temperature(pbe.log_relations(b.head, b.tail), b.relation),
-        relation_said=best_temperature(with_words[said], b.relation[said]),
-        tail=best_temperature(
-            pbe.log_tails(b.head[tails], b.relation[tails]), torch.searchsorted(pbe.seen_tails, b.tail[tails])
-        ),
-    )
+
+    def best(kind: str) -> float:
+        questions = posed(pbe, valid, facts, kind)
+        if not len(questions.truth):
+            return 1.0
+        return best_temperature(questions.table(torch.arange(len(questions.truth))), questions.truth)
+
+    return Temperatures(**{kind: best(kind) for kind in KINDS})
 
 
 def _stranger_thresholds(facts: Facts, strange: Beliefs) -> Thresholds | None:

@@ -8,90 +8,235 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from doxa import files
-from doxa.beliefs import Beliefs
+from doxa.beliefs import Coder, Vocabulary
 from doxa.evaluation.protocol import mapping_kinds
-from doxa.facts import Facts
-from doxa.files.tsv import OnError
+from doxa.facts import Facts, distinct
+from doxa.files import OnError, Options
+
+NEAR = 0.8
+"""Two relations are near-inverse if so many facts of either stand reversed under the other."""
+
+BINS = 20
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Counts and findings per part, as plain data."""
+    """Counts and findings per part, as plain data.
+
+    `inverses` are pairs of relations each of which nearly says what the other says the other way round (a symmetric
+    relation is its own), with how many facts of valid and test they give away. `degrees` and `confidences` are for
+    drawing: how many entities stand in 1, 2–3, 4–7 … beliefs of train, and how confidence is spread over 20 bins.
+    """
 
     parts: dict[str, dict[str, Any]]
     relations: list[dict[str, Any]]
+    inverses: list[dict[str, Any]]
+    degrees: list[int]
+    confidences: list[int]
 
     def as_dict(self) -> dict[str, Any]:
-        return {"parts": self.parts, "relations": self.relations}
+        return dict(vars(self))
 
 
-def inspect(path: str | Path, on_error: OnError = "raise") -> Inspection:
-    """Counts, duplicates, leaks, unseen names and the one-to-many profile of a file or a dataset folder."""
-    where = files.dataset(path)
-    tables = {
-        name: files.read(file, on_error, refuted=True)
-        for name, file in (("train", where.train), ("valid", where.valid), ("test", where.test))
-        if file is not None
-    }
-    train = Beliefs.from_table(tables["train"])
-    facts = Facts(train.true_ones().triples, len(train.names.entities), len(train.names.relations))
-    parts = {name: _part(table) for name, table in tables.items()}
-    for name in tables:
+def inspect(path: str | Path, on_error: OnError = "raise", options: Options | None = None) -> Inspection:
+    """Counts, duplicates, leaks, unseen names, near-inverse relations and the one-to-many profile.
+
+    Of a file or a dataset folder; read block by block and kept as numbers.
+    """
+    entity, relation = Coder("entity"), Coder("relation")
+    parts, known = {}, (0, 0)
+    for name, file in files.dataset(path).parts().items():
+        parts[name] = _Part.read(files.blocks(file, on_error, refuted=True, options=options), entity, relation)
+        if name == "train":
+            known = entity.count, relation.count
+    train = parts["train"]
+    facts = Facts(train.triples[train.held], entity.count, relation.count)
+    found = {name: part.findings(entity.count, relation.count) for name, part in parts.items()}
+    pairs = distinct(facts.triples[:, 2] * facts.entities + facts.triples[:, 0])
+    for name, part in parts.items():
         if name != "train":
-            parts[name] |= _against(train, facts, Beliefs.from_table(tables[name], train.names))
-    return Inspection(parts, _profile(train, facts))
-
-
-def _part(table: pl.DataFrame) -> dict[str, Any]:
-    triple = ["head", "relation", "tail"]
-    found: dict[str, Any] = {
-        "beliefs": len(table),
-        "entities": pl.concat([table["head"], table["tail"].alias("head")]).n_unique(),
-        "relations": table["relation"].n_unique(),
-        "duplicate_lines": len(table) - table.drop("line").n_unique(),
-        "repeated_triples": len(table) - table.select(triple).n_unique(),
-        "self_loops": int((table["head"] == table["tail"]).sum()),
-    }
-    if "mention" in table.columns:
-        found["with_mention"] = len(table) - table["mention"].null_count()
-    if "confidence" in table.columns:
-        found["with_confidence"] = len(table) - table["confidence"].null_count()
-    if "label" in table.columns:
-        found["labelled_true"] = int((table["label"] == 1).sum())
-        found["labelled_false"] = int((table["label"] == -1).sum())
-    return found
-
-
-def _against(train: Beliefs, facts: Facts, part: Beliefs) -> dict[str, Any]:
-    """What a part shares with train, and what train never saw."""
-    seen = part.where(part.seen)
-    reversed_pairs = np.isin(
-        seen.tail * facts.entities + seen.head, facts.triples[:, 0] * facts.entities + facts.triples[:, 2]
+            found[name] |= part.against(train, facts, pairs, *known)
+    names = relation.vocabulary()
+    later = [part.triples[part.held] for name, part in parts.items() if name != "train"]
+    return Inspection(
+        found,
+        _profile(names, facts),
+        _inverses(names, facts, np.concatenate(later) if later else np.zeros((0, 3), np.int64)),
+        _degrees(train),
+        train.confidences(),
     )
-    in_train = facts.contains(seen.head, seen.relation, seen.tail)
-    found: dict[str, Any] = {
-        "with_unseen_entity": int(((part.head < 0) | (part.tail < 0)).sum()),
-        "with_unseen_relation": int((part.relation < 0).sum()),
-        "already_in_train": int(in_train.sum()),
-        "reversed_pair_in_train": int(reversed_pairs.sum()),
-    }
-    if seen.label is not None:
-        found["false_but_in_train"] = int((in_train & (seen.label == -1)).sum())
-    return found
 
 
-def _profile(train: Beliefs, facts: Facts) -> list[dict[str, Any]]:
-    """Every relation with its mapping kind, most frequent first."""
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """A part as columns of numbers. `rows` and `mentions` are hashes; a mention's is 0 where there is none.
+
+    Rows that are triples and nothing else need no hash.
+    """
+
+    triples: NDArray[np.int64]
+    rows: NDArray[np.uint64] | None
+    mentions: NDArray[np.uint64] | None
+    confidence: NDArray[np.float64] | None
+    label: NDArray[np.int8] | None
+
+    @classmethod
+    def read(cls, tables: Any, entity: Coder, relation: Coder) -> _Part:
+        columns: dict[str, list[NDArray[Any]]] = {}
+        for table in tables:
+            ids = (entity.codes(table["head"]), relation.codes(table["relation"]), entity.codes(table["tail"]))
+            found: dict[str, NDArray[Any]] = {"triples": np.stack(ids, axis=1)}
+            if len(table.columns) > 4:
+                found["rows"] = table.drop("line").hash_rows().to_numpy()
+            if "mention" in table.columns:
+                hashes = table["mention"].hash()
+                found["mentions"] = pl.select(
+                    pl.when(table["mention"].is_null()).then(0).otherwise(hashes)
+                ).to_series().to_numpy()  # fmt: skip
+            if "confidence" in table.columns:
+                found["confidence"] = table["confidence"].fill_null(float("nan")).to_numpy()
+            if "label" in table.columns:
+                found["label"] = table["label"].to_numpy()
+            for name, column in found.items():
+                columns.setdefault(name, []).append(column)
+        whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
+        return cls(
+            whole["triples"].astype(np.int64),
+            whole.get("rows"),
+            whole.get("mentions"),
+            whole.get("confidence"),
+            whole.get("label"),
+        )
+
+    @property
+    def held(self) -> NDArray[np.bool_]:
+        """Which are held true: not labelled false and not of confidence 0."""
+        held = np.ones(len(self.triples), bool)
+        if self.confidence is not None:
+            held &= self.confidence != 0
+        if self.label is not None:
+            held &= self.label == 1
+        return held
+
+    def findings(self, entities: int, relations: int) -> dict[str, Any]:
+        head, relation, tail = self.triples.T
+        repeated = len(head) - len(distinct((head * relations + relation) * entities + tail))
+        seen = np.zeros(entities, bool)
+        seen[head] = seen[tail] = True
+        found: dict[str, Any] = {
+            "beliefs": len(head),
+            "entities": int(seen.sum()),
+            "relations": int((np.bincount(relation) > 0).sum()),
+            "duplicate_lines": repeated if self.rows is None else len(head) - len(_distinct(self.rows)),
+            "repeated_triples": repeated,
+            "self_loops": int((head == tail).sum()),
+        }
+        if self.mentions is not None:
+            found["with_mention"] = int((self.mentions != 0).sum())
+            found["distinct_mentions"] = len(_distinct(self.mentions[self.mentions != 0]))
+        if self.confidence is not None:
+            found["with_confidence"] = int((~np.isnan(self.confidence)).sum())
+            given = pl.DataFrame({"h": head, "r": relation, "t": tail, "c": self.confidence}).unique()
+            found["triples_of_differing_confidence"] = len(
+                given.group_by("h", "r", "t").len().filter(pl.col("len") > 1)
+            )
+        if self.label is not None:
+            found["labelled_true"] = int((self.label == 1).sum())
+            found["labelled_false"] = int((self.label == -1).sum())
+        return found
+
+    def against(
+        self, train: _Part, facts: Facts, reversed_pairs: NDArray[np.int64], entities: int, relations: int
+    ) -> dict[str, Any]:
+        """What this part shares with train, and what train never saw: names numbered beyond train's."""
+        head, relation, tail = self.triples.T
+        in_train = facts.contains(head, relation, tail)
+        back = _among(head * facts.entities + tail, reversed_pairs)
+        found: dict[str, Any] = {
+            "with_unseen_entity": int(((head >= entities) | (tail >= entities)).sum()),
+            "with_unseen_relation": int((relation >= relations).sum()),
+            "already_in_train": int(in_train.sum()),
+            "reversed_pair_in_train": int(back.sum()),
+            "reversed_share": round(float(back.mean()), 4),
+        }
+        if self.label is not None:
+            found["false_but_in_train"] = int((in_train & (self.label == -1)).sum())
+        if self.mentions is not None and train.mentions is not None:
+            seen = _among(self.mentions, _distinct(train.mentions)) & (self.mentions != 0)
+            found["mention_in_train"] = int(seen.sum())
+        return found
+
+    def confidences(self) -> list[int]:
+        if self.confidence is None:
+            return []
+        given = self.confidence[~np.isnan(self.confidence)]
+        return [int(count) for count in np.histogram(given, bins=BINS, range=(0, 1))[0]]
+
+
+def _profile(names: Vocabulary, facts: Facts) -> list[dict[str, Any]]:
+    """Every relation of train with its mapping kind, most frequent first."""
     kinds = mapping_kinds(facts)
     return [
         {
-            "relation": train.names.relations[relation],
+            "relation": names[relation],
             "kind": kinds[relation],
             "facts": int(facts.counts[relation]),
             "tails_per_head": round(float(facts.tails_per_head[relation]), 2),
             "heads_per_tail": round(float(facts.heads_per_tail[relation]), 2),
         }
         for relation in np.argsort(-facts.counts, kind="stable")
+        if facts.counts[relation]
     ]
+
+
+def _inverses(names: Vocabulary, facts: Facts, later: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Near-inverse pairs of relations, those that give most away first."""
+    train = _table(facts.triples)
+    crossed = _crossed(train, train)
+    near = []
+    for relation, inverse, count in crossed.iter_rows():
+        share = count / max(facts.counts[relation], facts.counts[inverse])
+        if relation <= inverse and share >= NEAR:
+            near.append((relation, inverse, float(share)))
+    given = _crossed(_table(later), train) if near and len(later) else None
+    leaks = {} if given is None else {(relation, inverse): count for relation, inverse, count in given.iter_rows()}
+    found = [
+        {
+            "relation": names[relation],
+            "inverse": names[inverse],
+            "share": round(share, 4),
+            "given_away": leaks.get((relation, inverse), 0) + (relation != inverse) * leaks.get((inverse, relation), 0),
+        }
+        for relation, inverse, share in near
+    ]
+    return sorted(found, key=lambda pair: (-pair["given_away"], -pair["share"], pair["relation"]))
+
+
+def _table(triples: NDArray[np.int64]) -> pl.DataFrame:
+    return pl.DataFrame(triples.astype(np.int32), schema=["h", "r", "t"]).filter(pl.col("h") != pl.col("t"))
+
+
+def _crossed(some: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
+    """How many facts of each relation stand reversed among the others, by the relation they stand under there."""
+    back = others.select(pl.col("t").alias("h"), pl.col("r").alias("s"), pl.col("h").alias("t"))
+    return some.lazy().join(back.lazy(), on=["h", "t"]).group_by("r", "s").len().collect(engine="streaming")
+
+
+def _degrees(train: _Part) -> list[int]:
+    """How many entities stand in 1, 2–3, 4–7 … beliefs."""
+    degree = np.bincount(np.concatenate([train.triples[:, 0], train.triples[:, 2]]))
+    return [int(count) for count in np.bincount(np.log2(degree[degree > 0]).astype(np.int64))]
+
+
+def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return distinct(keys)  # type: ignore[arg-type, return-value]
+
+
+def _among(keys: NDArray[Any], ordered: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which keys are among distinct ones in order."""
+    if not len(ordered):
+        return np.zeros(len(keys), bool)
+    return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)

@@ -1,4 +1,4 @@
-"""Pictures: the learning curve and the reliability diagram, as PNG."""
+"""Pictures: the learning curve, the reliability diagram and the overview of a dataset, as PNG."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from doxa.curation.mapping import COLOURS, Map
 from doxa.evaluation.calibration import Reliability
+from doxa.inspection import Inspection
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
@@ -84,3 +85,54 @@ def entity_map(found: Map, path: Path, labelled: int = 40) -> None:
         axes.legend(frameon=False, loc="upper right", fontsize=8)
         figure.savefig(path, format="png")
         plt.close(figure)
+
+
+def overview(found: Inspection, path: Path) -> None:
+    """One page on a dataset: its relations, mapping kinds, degrees, confidence, and what crosses its parts."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(2, 3, figsize=(16, 8.6), layout="constrained")
+        (frequent, kinds, degrees), (confidence, leaks, inverses) = axes
+        top = found.relations[:15][::-1]
+        _bars(frequent, [_short(one["relation"]) for one in top], [one["facts"] for one in top], INK)
+        frequent.set(title=f"Most frequent of {len(found.relations):,} relations", xlabel="facts of train")
+        counts = {kind: sum(one["kind"] == kind for one in found.relations) for kind in ("1-1", "1-N", "N-1", "N-N")}
+        kinds.bar(list(counts), list(counts.values()), color=INK)
+        kinds.set(title="Mapping kinds", ylabel="relations")
+        degrees.bar(range(len(found.degrees)), found.degrees, color=INK)
+        degrees.set_xticks(
+            range(len(found.degrees)), [str(2**power) for power in range(len(found.degrees))], rotation=60
+        )
+        degrees.set(title="How often entities occur", xlabel="in so many beliefs of train, up to twice as many",
+                    ylabel="entities", yscale="log")  # fmt: skip
+        if found.confidences:
+            edges = np.linspace(0, 1, len(found.confidences) + 1)
+            confidence.bar(edges[:-1], found.confidences, width=np.diff(edges), align="edge", color=INK)
+        else:
+            confidence.text(0.5, 0.5, "none given", ha="center", va="center", color=PALE)
+        confidence.set(title="Confidence in train", xlabel="confidence", ylabel="beliefs", xlim=(0, 1))
+        wanted = ("already_in_train", "reversed_pair_in_train", "with_unseen_entity", "false_but_in_train")
+        for place, (name, part) in enumerate((name, part) for name, part in found.parts.items() if name != "train"):
+            shares = [100 * part.get(key, 0) / part["beliefs"] for key in wanted]
+            heights = np.arange(len(wanted)) + 0.38 * place - 0.19
+            leaks.barh(heights, shares, height=0.36, color=(ACCENT, PALE)[place], label=name)
+        leaks.set_yticks(range(len(wanted)), [key.replace("_", " ") for key in wanted])
+        leaks.set(title="What crosses the parts", xlabel="% of the part", xlim=(0, 100))
+        if len(found.parts) > 1:
+            leaks.legend(frameon=False)
+        pairs = found.inverses[:12][::-1]
+        names = [f"{_short(one['relation'], 18)} / {_short(one['inverse'], 18)}" for one in pairs]
+        _bars(inverses, names, [one["share"] for one in pairs], ACCENT)
+        inverses.set(title=f"{len(found.inverses):,} near-inverse pairs", xlabel="share reversed", xlim=(0, 1))
+        figure.savefig(path, format="png")
+        plt.close(figure)
+
+
+def _short(name: str, length: int = 32) -> str:
+    """The end of a long name, which tells more than its start; no part of it is a formula."""
+    return (name if len(name) <= length else f"…{name[1 - length :]}").replace("$", r"\$")
+
+
+def _bars(axes: Any, names: Sequence[str], values: Sequence[float], colour: str) -> None:
+    """A bar for each name, alike or not."""
+    axes.barh(range(len(names)), values, color=colour)
+    axes.set_yticks(range(len(names)), names, fontsize=8)

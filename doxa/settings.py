@@ -6,11 +6,13 @@ The command line (`--set name=value`), the saved model and docs/settings.md all 
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
-from doxa.errors import UsageError, did_you_mean
+from doxa.errors import DoxaError, UsageError, did_you_mean
 
 
 def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float | None = None) -> Any:
@@ -202,6 +204,18 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         knob = _knob(name.strip())
         values[knob.name] = _parse(knob, text.strip())
     return values
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The `[settings]` of a file such as `doxa tune` writes."""
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
+        raise DoxaError(f"cannot read settings from {path}: {fault}") from fault
+    values = found.get("settings")
+    if not isinstance(values, dict):
+        raise DoxaError(f"{path} has no [settings]", "put `name = value` lines below a line [settings]")
+    return {_knob(name).name: value for name, value in values.items()}
 
 
 def from_dict(values: Mapping[str, Any]) -> Settings:

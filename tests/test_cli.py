@@ -3,11 +3,10 @@
 import json
 import os
 import re
-import sys
 
 import pytest
 
-from doxa import cli, files
+from doxa import files
 from doxa.beliefs import Beliefs, split
 from doxa.fitting import fit
 from doxa.model import Model
@@ -29,23 +28,6 @@ QUICK = [
 
 def text_lines(path):
     return path.read_text().splitlines()
-
-
-@pytest.fixture
-def doxa(monkeypatch, capsys):
-    """Run a command; returns exit code, standard output and standard error."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["doxa", *map(str, arguments)])
-        try:
-            cli.main()
-            code = 0
-        except SystemExit as end:
-            code = end.code or 0
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture
@@ -141,6 +123,8 @@ def test_help_teaches(doxa):
         code, text, _ = doxa(*command, "--help")
         assert code == 0
         assert "Usage" in text
+    for command in ("convert", "split", "inspect", "generate"):
+        assert "Example" in doxa("data", command, "--help")[1]
     for command in ("train", "ask", "judge", "evaluate"):
         assert "Example" in doxa(command, "--help")[1]
 

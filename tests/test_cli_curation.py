@@ -9,7 +9,6 @@ from doxa import files
 from doxa.beliefs import Beliefs
 from doxa.fitting import fit
 from doxa.model import Model
-from tests.test_cli import doxa as doxa  # the fixture
 from tests.worlds import board
 
 

@@ -14,9 +14,10 @@ from doxa import settings, systems
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "generate", "scores", "pbe", "systems",
-    "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "curation", "model", "updating",
-    "fitting", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands", "cli",
+    "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "scores", "pbe",
+    "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "curation", "model",
+    "export", "updating", "fitting", "tuning", "bench", "inspection", "api", "plots", "display", "atlas",
+    "demo", "commands", "cli",
 ]  # fmt: skip
 """Imports point from later to earlier."""
 

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -55,6 +56,26 @@ class Answer:
         }
 
 
+def completed(answers: Iterable[Answer]) -> pl.DataFrame:
+    """The beliefs that answers complete, with their probability as confidence; one of 0 is left out."""
+    rows = []
+    for answer in answers:
+        place = answer.question[:3].index("?")
+        for candidate in answer:
+            triple = [*answer.question[:3]]
+            triple[place] = candidate.name
+            rows.append((*triple, answer.question[3], candidate.probability))
+    schema = {
+        "head": pl.String,
+        "relation": pl.String,
+        "tail": pl.String,
+        "mention": pl.String,
+        "confidence": pl.Float64,
+    }
+    table = pl.DataFrame(rows, schema=schema, orient="row").filter(pl.col("confidence") > 0)
+    return table if table["mention"].count() else table.drop("mention")
+
+
 @dataclass(frozen=True, eq=False)
 class Asked:
     """Questions of one kind, to be answered in blocks: who the candidates are, and what is known of them.
@@ -79,9 +100,9 @@ class Asked:
             present[present] = self.candidates[column[present]] == answer[present]
             question, column = question[present], column[present]
             top_here = min(top, len(self.candidates))
-            probability = logits.softmax(1)
             if new_only:
                 logits[torch.from_numpy(question), torch.from_numpy(column)] = -torch.inf
+            probability = logits.softmax(1)
             place = largest(logits, top_here)
             shown = np.isfinite(np.take_along_axis(logits.numpy(), place, 1))
             keys = np.sort(question * len(self.candidates) + column)

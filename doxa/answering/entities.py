@@ -18,7 +18,8 @@ from doxa.learnt import Learnt
 def tails(
     learnt: Learnt, heads: Sequence[str], relations: Sequence[str], top: int = 10, new_only: bool = False
 ) -> list[Answer]:
-    """Pr(t|h,r) over all entities seen as a tail (Eq. 8). `new_only` lists only what is not yet known."""
+    """Pr(t|h,r) over all entities seen as a tail (Eq. 8). With `new_only`, among
+    those that are not yet known."""
     learnt.must_answer("entity")
     names, pbe = learnt.names, learnt.pbe
     head_ids, relation_ids = names.entities.every(heads), names.relations.every(relations)
@@ -38,7 +39,8 @@ def tails(
 def heads(
     learnt: Learnt, relations: Sequence[str], tails: Sequence[str], top: int = 10, new_only: bool = False
 ) -> list[Answer]:
-    """Pr(h|r,t) over all entities seen as a head (Eq. 9). `new_only` lists only what is not yet known."""
+    """Pr(h|r,t) over all entities seen as a head (Eq. 9). With `new_only`, among
+    those that are not yet known."""
     learnt.must_answer("entity")
     names, pbe = learnt.names, learnt.pbe
     relation_ids, tail_ids = names.relations.every(relations), names.entities.every(tails)

@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from doxa.commands.options import MemoryOption, ModelFolder, OnErrorOption, check_output, read
+from doxa.commands.options import (
+    FormatOption,
+    MemoryOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    check_output,
+    read,
+    reading,
+)
 
 OutFile = Annotated[Path, typer.Option("--out", help="TSV file to write, with a column `review` to fill in.")]
 
@@ -92,6 +101,8 @@ def audit(
     show: Annotated[int, typer.Option(help="How many to show.", min=0)] = 10,
     out: Annotated[Path | None, typer.Option("--out", help="TSV file to write, with a column `review`.")] = None,
     memory: MemoryOption = "",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
     on_error: OnErrorOption = "raise",
 ) -> None:
     """Find what is wrong: known beliefs, the most suspect first, with the tail that should stand there instead.
@@ -112,7 +123,7 @@ def audit(
     learnt = Model.load(model)
     if memory:
         learnt.pbe.memory = parse(memory)
-    given = None if file is None else read(file, on_error, refuted=True)
+    given = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
     with display.progress("auditing") as bar:
         found = run(learnt, given, top, lambda fraction: bar(fraction, ""))
     for place in range(min(show, len(found))):
@@ -225,6 +236,8 @@ def update(
     epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 5,
     seed: Annotated[int, typer.Option(help="Same seed, same model.", min=0)] = 0,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
     on_error: OnErrorOption = "raise",
 ) -> None:
     """Learn new beliefs and unlearn retracted ones without training anew.
@@ -245,7 +258,9 @@ def update(
         raise UsageError(f"--out {out} is the model being updated", "choose another folder")
     store.check_vacant(out, force, resume=False)
     learnt = Model.load(model)
-    told, gone, judged = (None if file is None else read(file, on_error) for file in (new, retract, labels))
+    told, gone, judged = (
+        None if file is None else read(file, on_error, reading(format_, read_)) for file in (new, retract, labels)
+    )
     with display.progress("updating") as bar:
         found = run(learnt, told, gone, judged, epochs=epochs, seed=seed, report=bar)
     found.model.save(out, force)

@@ -8,7 +8,22 @@ from typing import Annotated, Any
 
 import typer
 
-from doxa.commands.options import MemoryOption, ModelFolder, OnErrorOption, check_output, chosen_of, read
+from doxa.commands.options import (
+    FormatOption,
+    MemoryOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    ScoreOption,
+    SetOption,
+    SettingsOption,
+    SystemOption,
+    check_output,
+    chosen_of,
+    chosen_settings,
+    read,
+    reading,
+)
 from doxa.errors import UsageError
 
 
@@ -16,26 +31,31 @@ def train(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
     out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
     valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
-    system: Annotated[str, typer.Option(help="The recipe; `doxa systems` lists them.")] = "pbe",
-    score: Annotated[
-        str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+    system: SystemOption = None,
+    score: ScoreOption = None,
+    settings_: SettingsOption = None,
+    set_: SetOption = [],  # noqa: B006
+    time_budget: Annotated[
+        float | None, typer.Option(help="Seconds of training; the schedule stretches to them.")
     ] = None,
-    set_: Annotated[
-        list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")
-    ] = [],  # noqa: B006
-    time_budget: Annotated[float, typer.Option(help="Seconds of training; the schedule stretches to them.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Same seed, same weights (one worker, no time budget).")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(help="Same seed, same weights (one worker, no time budget); 0 if left out.")
+    ] = None,
     workers: Annotated[
-        int, typer.Option(help="Processes that learn side by side; more than one is not exactly repeatable.", min=1)
-    ] = 1,
+        int | None,
+        typer.Option(help="Processes that learn side by side, 1 if left out; more are not exactly repeatable.", min=1),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
     on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
 ) -> None:
     """Learn a model from beliefs.
 
-    DATA is TAB-separated: head, relation, tail [, mention] [, confidence]; .gz and .zst too. A folder's valid file
-    (or --valid) serves early stopping, thresholds and calibration; its test file is never opened.
+    DATA holds head, relation, tail [, mention] [, confidence], by TABs or in any other format that `doxa data convert
+    --help` lists; .gz and .zst too, - is standard input. A folder's valid file (or --valid) serves early stopping,
+    thresholds and calibration; its test file is never opened.
     Without a validation set 5 % of the beliefs are held out. Ctrl-C ends early and keeps what was learnt.
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
@@ -43,21 +63,22 @@ def train(
     from doxa import display, files, store
     from doxa.fitting import fit_to_folder
     from doxa.learning.choice import chosen, told
-    from doxa.settings import parse_assignments
     from doxa.systems import recipe
 
-    values: dict[str, Any] = {"system": system, "seed": seed, "time_budget": time_budget, "workers": workers}
-    if score is not None:
-        values["score"] = score
-    settings = recipe(values | parse_assignments(set_))
+    settings = recipe(
+        chosen_settings(
+            settings_, set_, system=system, score=score, time_budget=time_budget, seed=seed, workers=workers
+        )
+    )
     store.check_vacant(out, force, resume)
     parts = files.dataset(data)
     for source in (data, valid):
         if source is not None and source.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
-    beliefs = read(parts.train, on_error)
+    options = reading(format_, read_)
+    beliefs = read(parts.train, on_error, options)
     valid_path = valid or parts.valid
-    held = read(valid_path, on_error) if valid_path else None
+    held = read(valid_path, on_error, options) if valid_path else None
     display.tell(f"{parts.train}: {beliefs}")
     display.tell(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
     settings = chosen(settings, beliefs)
@@ -99,6 +120,8 @@ def evaluate(
         Path | None, typer.Option("--plot", metavar="PNG", help="Draw how far credence can be trusted.")
     ] = None,
     on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
 ) -> None:
     """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
 
@@ -121,7 +144,7 @@ def evaluate(
     check_output("--json", json_, model, file)
     check_output("--plot", plot, model, file)
     learnt = Model.load(model)
-    beliefs = read(file, on_error, refuted=True)
+    beliefs = read(file, on_error, reading(format_, read_), refuted=True)
     if memory:
         learnt.pbe.memory = parse(memory)
     with display.busy("evaluating") as say:

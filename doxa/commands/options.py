@@ -11,20 +11,61 @@ from doxa.errors import DoxaError, UsageError, one_of
 
 if TYPE_CHECKING:
     from doxa.beliefs import Beliefs
+    from doxa.files import Options
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
 OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
 MemoryOption = Annotated[
     str, typer.Option("--memory", help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
 ]
+FormatOption = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        help="Of the file if its ending does not tell: tsv csv jsonl parquet nt nq ttl rdf nell openke pykeen.",
+    ),
+]
+ReadOption = Annotated[
+    list[str],
+    typer.Option(
+        "--read",
+        metavar="NAME=VALUE",
+        help="How to read it: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns.",
+    ),
+]
+
+SystemOption = Annotated[str | None, typer.Option(help="The recipe, pbe if left out; `doxa systems` lists them.")]
+ScoreOption = Annotated[
+    str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+]
+SettingsOption = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help="A TOML with [settings], such as `doxa tune` writes."),
+]
+SetOption = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")]
 
 
-def read(path: Path, on_error: str, refuted: bool = False) -> Beliefs:
+def chosen_settings(file: Path | None, assignments: list[str], **options: Any) -> dict[str, Any]:
+    """Values of settings: those of the file, then of options that were given, then of --set."""
+    from doxa.settings import parse_assignments, read_toml
+
+    given = {name: value for name, value in options.items() if value is not None}
+    return (read_toml(file) if file else {}) | given | parse_assignments(assignments)
+
+
+def reading(format_: str, told: list[str]) -> Options:
+    """What --format and --read say."""
+    from doxa.files import Options
+
+    return Options(format=format_).told(told)
+
+
+def read(path: Path, on_error: str, options: Options, refuted: bool = False) -> Beliefs:
     """The beliefs of a file; `refuted` lets those of confidence 0 pass."""
     from doxa.beliefs import Beliefs
     from doxa.files import blocks
 
-    return Beliefs.from_tables(blocks(path, on_error_rule(on_error), refuted))
+    return Beliefs.from_tables(blocks(path, on_error_rule(on_error), refuted, options))
 
 
 def on_error_rule(value: str) -> Any:

@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands.options import ModelFolder, OnErrorOption, check_output, on_error_rule
+from doxa.commands.options import (
+    FormatOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    check_output,
+    on_error_rule,
+    reading,
+)
 from doxa.errors import UsageError
 
 
@@ -28,13 +36,17 @@ def ask(
     top: Annotated[int, typer.Option(help="How many answers.", min=1)] = 10,
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out what is already known.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Answer as JSON, one line for each question.")] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the answers as beliefs, their probability as confidence."),
+    ] = None,
 ) -> None:
     """Ask for what is missing: exactly one of HEAD, RELATION and TAIL is '?'.
 
     A file of questions holds one a line, with an optional mention; they are answered together, far faster than one by
-    one.
+    one. With --out the completed beliefs are written, in any format that `doxa data convert --help` lists.
 
-    Examples: `doxa ask model Lyon 'located in' '?'`, `doxa ask model --questions asked.tsv --top 3 --json > answers`
+    Examples: `doxa ask model Lyon 'located in' '?'`, `doxa ask model --questions asked.tsv --top 3 --out answers.ttl`
     """
     from doxa import display, files
     from doxa.model import Model
@@ -51,7 +63,16 @@ def ask(
         table = files.read(questions)
         said = table["mention"] if "mention" in table.columns else [None] * len(table)
         asked = list(zip(table["head"], table["relation"], table["tail"], said, strict=True))
-    for answer in Model.load(model).ask(asked, top, new_only):
+    if out is not None and questions is not None:
+        check_output("--out", out, model, questions)
+    answers = Model.load(model).ask(asked, top, new_only)
+    if out is not None:
+        from doxa.answering.answer import completed
+
+        files.write(completed(answers), out)
+        display.tell(f"{out}: {sum(map(len, answers)):,} answers")
+        return
+    for answer in answers:
         if json_:
             print(json.dumps(answer.as_dict(), ensure_ascii=False))
         else:
@@ -63,10 +84,13 @@ def judge(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Beliefs to judge.")],
     out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output if left out.")] = None,
     on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
 ) -> None:
     """Judge every belief of a file: its credence, and true or false at its relation's threshold.
 
-    A belief that names something the model never saw is "unknown".
+    A belief that names something the model never saw is "unknown". The ending of --out tells its format; in one that
+    has no columns of its own (RDF, NELL) the credence stands as the confidence.
 
     Example: `doxa judge model candidates.tsv --out judged.tsv`
     """
@@ -74,11 +98,13 @@ def judge(
 
     from doxa import answering, display, files
     from doxa.beliefs import Beliefs
+    from doxa.files.formats import tabular
     from doxa.model import Model
 
     check_output("--out", out, model, file)
     learnt = Model.load(model)
-    table = files.read(file, on_error_rule(on_error), refuted=True)
+    options = reading(format_, read_)
+    table = files.read(file, on_error_rule(on_error), refuted=True, options=options)
     found = answering.judge(learnt, Beliefs.from_table(table, learnt.names))
     verdict = pl.Series("verdict", found.verdict).cast(pl.String).set(pl.Series(found.unknown), "unknown")
     credence = pl.Series("credence", found.credence).fill_nan(None).round(6)
@@ -86,6 +112,33 @@ def judge(
     if out is None:
         sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
     else:
-        files.write(table, out)
+        if not tabular(out):
+            table = table.drop("credence", "verdict").with_columns(credence.alias("confidence"))
+        files.write(table, out, options, format="", header="auto", delimiter="")
     counts = ", ".join(f"{(verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
     display.tell(f"{file}: {counts}")
+
+
+def export(
+    model: ModelFolder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; a folder for TensorBoard's projector.")],
+    format_: Annotated[
+        str, typer.Option("--format", help="parquet, npz, word2vec or projector, if the ending of OUT does not tell.")
+    ] = "",
+) -> None:
+    """Write the vectors of entities, relations and words for other tools.
+
+    By ending: .parquet (kind, name, vector), .npz (NumPy arrays and names), .vec or .txt (word2vec text, as gensim
+    reads it), none (a folder for TensorBoard's projector).
+
+    Example: `doxa export model vectors.parquet`
+    """
+    from doxa import display
+    from doxa.export import export as write
+    from doxa.model import Model
+
+    if out.resolve().is_relative_to(model.resolve()):
+        raise UsageError(f"{out} lies in the model's folder", "choose another place")
+    found = write(Model.load(model), out, format_)
+    said = ", ".join(f"{len(names):,} {kind} vectors of {rows.shape[1]}" for kind, (names, rows) in found.items())
+    display.say(f"{out}: {said}")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from doxa.answering.posed import Posed, posed
 from doxa.answering.verdicts import judge, log_terms
 from doxa.beliefs import Beliefs
 from doxa.credence import Numbers
 from doxa.learnt import Learnt
-from doxa.pbe import Batch
 from doxa.systems import answers
 
 BINS = 15
@@ -139,41 +137,23 @@ class AnswerReliability:
 
 @torch.no_grad()
 def answer_reliability(learnt: Learnt, beliefs: Beliefs) -> dict[str, AnswerReliability]:
-    """By kind of question (head, relation, tail), as far as the system answers it, on the first beliefs."""
-    pbe, heat = learnt.pbe, learnt.temperatures
+    """By kind of question, as far as the system answers it and it is asked: on the first beliefs, answers that train
+    and valid know left aside."""
     beliefs = beliefs.take(np.arange(min(len(beliefs), MOST_ASKED)))
-    able = answers(learnt.settings, words=pbe.mention is not None)
-    b = Batch.of(beliefs)
+    able = answers(learnt.settings, words=learnt.pbe.mention is not None)
     found = {}
-    if "entity" in able:
-        of_heads, of_tails = _place(b.head, pbe.seen_heads), _place(b.tail, pbe.seen_tails)
-        found["head"] = _answers(
-            learnt, of_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]), heat.head
-        )
-        found["tail"] = _answers(
-            learnt, of_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]), heat.tail
-        )
-    if "relation" in able:
-        found["relation"] = _answers(
-            learnt, b.relation, lambda rows: pbe.log_relations(b.head[rows], b.tail[rows]), heat.relation
-        )
+    for kind, temperature in asdict(learnt.temperatures).items():
+        if ("relation" if kind.startswith("relation") else "entity") in able:
+            found[kind] = _answers(learnt, posed(learnt.pbe, beliefs, learnt.known, kind), temperature)
     return {kind: one for kind, one in found.items() if one is not None}
 
 
-def _place(ids: Tensor, seen: Tensor) -> Tensor:
-    """Where each id stands among those seen, -1 where it does not."""
-    place = torch.searchsorted(seen, ids).clamp_max(len(seen) - 1)
-    return torch.where(seen[place] == ids, place, -1)
-
-
-def _answers(
-    learnt: Learnt, truth: Tensor, logits: Callable[[Tensor], Tensor], temperature: float
-) -> AnswerReliability | None:
-    asked = torch.nonzero(truth >= 0).squeeze(1)
+def _answers(learnt: Learnt, questions: Posed, temperature: float) -> AnswerReliability | None:
+    truth = questions.truth
     parts: list[list[Numbers]] = [[], []]
-    for block in learnt.pbe.blocks(len(asked)):
-        rows = asked[torch.from_numpy(block)]
-        table = logits(rows)
+    for block in learnt.pbe.blocks(len(truth)):
+        rows = torch.from_numpy(block)
+        table = questions.table(rows)
         for part, heat in zip(parts, (1.0, temperature), strict=True):
             shares = (table / heat).log_softmax(1)
             top, place = shares.max(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,3 +33,22 @@ def written(path: str | Path) -> Iterator[Path]:
         if not direct:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def written_folder(path: str | Path) -> Iterator[Path]:
+    """A folder to fill, whose files are moved to `path` only when all went well; others that lie there stay."""
+    target = Path(path).resolve()
+    if target.exists() and not target.is_dir():
+        raise DoxaError(f"cannot write {path}: it is a file; expected a folder")
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    try:
+        unfinished.mkdir(parents=True)
+        yield unfinished
+        target.mkdir(exist_ok=True)
+        for made in sorted(unfinished.iterdir()):
+            os.replace(made, target / made.name)
+    except OSError as fault:
+        raise DoxaError(f"cannot write {path}: {fault.strerror or fault}") from fault
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)

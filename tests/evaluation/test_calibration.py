@@ -65,7 +65,7 @@ def test_probabilities_of_answers_are_measured_before_and_after_their_temperatur
     some = Beliefs.from_table(board(6)).encoded(model.names)
     hot = replace(model, temperatures=Temperatures(tail=2.0))
     found = answer_reliability(hot, some)
-    assert set(found) == {"head", "relation", "tail"}
+    assert set(found) == {"head", "relation", "relation_said", "tail"}
     assert found["head"].nll == found["head"].nll_before
     tails = found["tail"]
     expected_before, expected_after, top, right = [], [], [], []

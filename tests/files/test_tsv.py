@@ -52,8 +52,8 @@ def test_blocks_of_any_size_hold_the_same_beliefs(tmp_path, monkeypatch, block):
     lines[7], lines[20] = "", "\r"
     content = ("\ufeff" + "\n".join(lines)).encode()
     whole = files.read(put(tmp_path, content))
-    monkeypatch.setattr("doxa.files.tsv.BLOCK", block)
-    monkeypatch.setattr("doxa.files.tsv.PACKED", block)
+    monkeypatch.setattr("doxa.files.packing.BLOCK", block)
+    monkeypatch.setattr("doxa.files.packing.PACKED", block)
     for name, packed in (("b.tsv", content), ("b.gz", gzip.compress(content)), ("b.zst", zstandard.compress(content))):
         path = put(tmp_path, packed, name)
         assert files.read(path).equals(whole)
@@ -63,7 +63,7 @@ def test_blocks_of_any_size_hold_the_same_beliefs(tmp_path, monkeypatch, block):
 
 
 def test_faults_are_found_and_counted_across_blocks(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("doxa.files.tsv.BLOCK", 12)
+    monkeypatch.setattr("doxa.files.packing.BLOCK", 12)
     content = b"a\tr\tb\t0.5\na\tr\nb\tr\tc\t7\n\tr\tc\t0.5\nc\tr\t\xff\t0.5\nd\tr\te\t0.25\n"
     with pytest.raises(DoxaError, match="line 2: 2 fields where other lines have 4"):
         files.read(put(tmp_path, content))
@@ -74,7 +74,7 @@ def test_faults_are_found_and_counted_across_blocks(tmp_path, monkeypatch, caplo
 
 
 def test_one_late_word_makes_the_fourth_column_a_mention(tmp_path, monkeypatch):
-    monkeypatch.setattr("doxa.files.tsv.BLOCK", 12)
+    monkeypatch.setattr("doxa.files.packing.BLOCK", 12)
     assert "mention" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\tsaid\n")).columns
     assert "label" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\t-1\n")).columns
     assert "confidence" in files.read(put(tmp_path, "a\tr\tb\t1\n" * 20 + "a\tr\tb\t0.5\n")).columns

@@ -1,0 +1,74 @@
+"""How fast files of beliefs are looked at and converted: `python benchmarks/files.py [BELIEFS] [--json FILE]`.
+
+Each command of the list runs in a process of its own on generated beliefs. Told are seconds by the clock, seconds of
+processor (what the clock would show at the least on one idle core), beliefs per second of processor, and peak memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from doxa.bench import machine
+
+STEPS = {
+    "generate TSV": "generate ten.tsv --beliefs {beliefs} --entities {entities} --relations 1000",
+    "inspect TSV": "inspect ten.tsv --json",
+    "TSV to Parquet": "convert ten.tsv ten.parquet",
+    "Parquet to TSV": "convert ten.parquet back.tsv",
+    "TSV to N-Triples": "convert ten.tsv ten.nt",
+    "N-Triples to Parquet": "convert ten.nt back.parquet",
+}
+
+
+def measured(command: list[str], folder: Path) -> tuple[float, float, float]:
+    """Seconds by the clock, seconds of processor, MB at the peak."""
+    began = time.perf_counter()
+    child = os.fork()
+    if child == 0:
+        os.chdir(folder)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 1)
+        os.execv(sys.executable, [sys.executable, "-c", "from doxa.cli import main; main()", "data", *command])
+    _, status, used = os.wait4(child, 0)
+    if status:
+        raise SystemExit(f"failed: doxa data {' '.join(command)}")
+    return time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def main() -> None:
+    """Run every step and print a line for each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("beliefs", type=int, nargs="?", default=10_000_000)
+    parser.add_argument("--json", type=Path)
+    told = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for name, step in STEPS.items():
+            command = step.format(beliefs=told.beliefs, entities=max(told.beliefs // 10, 100)).split()
+            clock, processor, peak = measured(command, Path(folder))
+            rows.append(
+                {
+                    "step": name,
+                    "seconds": round(clock, 1),
+                    "processor_seconds": round(processor, 1),
+                    "beliefs_per_processor_second": round(told.beliefs / processor),
+                    "peak_mb": round(peak),
+                }
+            )
+            print(f"{name:<22}{clock:8.1f} s{processor:8.1f} s of processor{told.beliefs / processor:12,.0f} beliefs/s"
+                  f"{peak:8,.0f} MB", flush=True)  # fmt: skip
+    load = os.getloadavg()[0]
+    print(f"{told.beliefs:,} beliefs; load of the machine at the end {load:.1f}; {machine()['processor']}")
+    if told.json:
+        found = {"beliefs": told.beliefs, "steps": rows, "load": load, **machine()}
+        told.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

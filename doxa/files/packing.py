@@ -1,0 +1,171 @@
+"""Bytes in and out: plain, .gz, .zst, standard input and output."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import shutil
+import sys
+import tempfile
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from io import BufferedReader
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import zstandard
+
+from doxa.errors import DoxaError
+
+BLOCK = 8 * 2**20
+"""Bytes of text held at a time."""
+
+PACKED = 2**16
+"""Bytes unpacked at a time: few, since they may hold a hundred times as much text."""
+
+STANDARD = "-"
+"""The name of standard input and standard output."""
+
+PACKINGS = (".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to read: where its bytes lie, and the name it goes by in messages."""
+
+    path: Path
+    name: str
+
+    def pieces(self) -> Iterator[bytes]:
+        """The unpacked content, piece by piece."""
+        if self.path.is_dir():
+            raise DoxaError(f"{self.name} is a folder; expected a file of beliefs")
+        try:
+            with self.path.open("rb") as file:
+                yield from _pieces(self.path, file)
+        except FileNotFoundError:
+            raise DoxaError(f"no file {self.name}") from None
+        except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
+            raise DoxaError(f"{self.name}: not a whole compressed file ({fault})") from None
+        except OSError as fault:
+            raise DoxaError(f"cannot read {self.name}: {fault.strerror or fault}") from None
+
+    def texts(self) -> Iterator[bytes]:
+        """The unpacked content in blocks of whole lines, without a byte order mark."""
+        held: list[bytes] = []
+        for number, piece in enumerate(self.pieces()):
+            held.append(piece.removeprefix(b"\xef\xbb\xbf") if number == 0 else piece)
+            if sum(map(len, held)) >= BLOCK:
+                text = b"".join(held)
+                end = text.rfind(b"\n") + 1
+                if end:
+                    yield text[:end]
+                held = [text[end:]]
+        if any(held):
+            yield b"".join(held)
+
+    def stream(self) -> BinaryIO:
+        """The unpacked content as a file to read from."""
+        return io.BufferedReader(_Pieces(self.pieces()), BLOCK)
+
+    def mentions(self, *words: bytes) -> list[bool]:
+        """Which of some words occur anywhere in the unpacked content."""
+        found, held = [False] * len(words), b""
+        longest = max(map(len, words))
+        for piece in self.pieces():
+            text = held + piece
+            found = [known or word in text for known, word in zip(found, words, strict=True)]
+            if all(found):
+                break
+            held = text[-longest:]
+        return found
+
+
+class _Pieces(io.RawIOBase):
+    """Pieces of bytes as a raw file."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces, self._held = pieces, memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._held:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._held = memoryview(piece)
+        count = min(len(buffer), len(self._held))
+        buffer[:count] = self._held[:count]
+        self._held = self._held[count:]
+        return count
+
+
+@contextlib.contextmanager
+def source(path: str | Path) -> Iterator[Source]:
+    """A file to read, as often as one likes; standard input is kept on disk meanwhile."""
+    if str(path) != STANDARD:
+        yield Source(Path(path), str(path))
+        return
+    with tempfile.NamedTemporaryFile(prefix="doxa-") as kept:
+        shutil.copyfileobj(sys.stdin.buffer, kept, BLOCK)
+        kept.flush()
+        yield Source(Path(kept.name), "standard input")
+
+
+@contextlib.contextmanager
+def unpacked(origin: Source) -> Iterator[Path]:
+    """The file itself if it is plain, else an unpacked copy: for readers that jump about in it."""
+    with contextlib.suppress(OSError), origin.path.open("rb") as file:
+        if origin.path.suffix not in PACKINGS and file.peek(4)[:4] not in (b"\x28\xb5\x2f\xfd",):
+            yield origin.path
+            return
+    with tempfile.NamedTemporaryFile(prefix="doxa-") as copy:
+        for piece in origin.pieces():
+            copy.write(piece)
+        copy.flush()
+        yield Path(copy.name)
+
+
+@contextlib.contextmanager
+def sink(place: Path, name: str) -> Iterator[IO[bytes]]:
+    """A file to write to at `place`, packed as the ending of `name` says."""
+    with place.open("wb") as file:
+        if name.endswith(".gz"):
+            with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
+        elif name.endswith(".zst"):
+            with zstandard.ZstdCompressor().stream_writer(file, closefd=False) as packing:
+                yield packing
+        else:
+            yield file
+
+
+def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
+    """Pieces of the unpacked content; how it is packed is told by the ending or by the first bytes."""
+    start = file.peek(4) if isinstance(file, BufferedReader) else b""
+    if path.suffix == ".gz" or start.startswith(b"\x1f\x8b"):
+        with gzip.open(file) as packed:
+            yield from iter(partial(packed.read, BLOCK), b"")
+    elif path.suffix == ".zst" or start.startswith(b"\x28\xb5\x2f\xfd"):
+        yield from _frames(file)
+    else:
+        yield from iter(partial(file.read, BLOCK), b"")
+
+
+def _frames(file: BinaryIO) -> Iterator[bytes]:
+    """All frames of a Zstandard file."""
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    begun = False
+    for packed in iter(partial(file.read, PACKED), b""):
+        while packed:
+            yield frame.decompress(packed)
+            packed, begun = frame.unused_data, not frame.eof
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+    if begun:
+        raise EOFError("the end is missing")
