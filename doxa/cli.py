@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from doxa.commands import about, data, models, questions, reproduction, tuning
+from doxa.commands import about, curation, data, models, questions, reproduction, tuning
 from doxa.errors import DoxaError
 
 app = typer.Typer(
@@ -20,6 +20,8 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Look at files of beliefs, convert, split, get and make them.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+review_app = typer.Typer(help="Put to use what a curator decided.", no_args_is_help=True)
+app.add_typer(review_app, name="review")
 
 app.command()(models.train)
 app.command()(tuning.tune)
@@ -27,6 +29,14 @@ app.command(context_settings={"ignore_unknown_options": True})(questions.ask)
 app.command()(questions.judge)
 app.command()(models.evaluate)
 app.command()(questions.export)
+app.command()(curation.complete)
+app.command()(curation.audit)
+app.command()(curation.explain)
+app.command()(curation.similar)
+app.command()(curation.duplicates)
+app.command("map")(curation.map_)
+app.command()(curation.update)
+review_app.command()(curation.apply)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(models.bench)

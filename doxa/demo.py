@@ -12,6 +12,9 @@ from doxa import atlas, files, plots
 from doxa.answering import Answer
 from doxa.beliefs import Beliefs
 from doxa.credence import Thresholds
+from doxa.curation.auditing import audit
+from doxa.curation.explaining import explain
+from doxa.curation.page import to_html
 from doxa.display import busy, out, say, show_ranking, show_table, training_progress
 from doxa.errors import DoxaError
 from doxa.evaluation.popularity import Popularity
@@ -28,7 +31,7 @@ from doxa.model import Model
 from doxa.settings import Settings
 
 SETTINGS = Settings(dimension=100, epochs=30, scale=1.5, patience=0)
-SUSPECTS = 12
+SUSPECTS, EXPLAINED = 12, 3
 
 QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
     ("Lyon", "located in", "?", None),
@@ -60,13 +63,14 @@ def run(folder: Path, force: bool = False) -> None:
         found = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
     _results(model, found, train, valid, test)
     _questions(model)
-    _suspects(model, train, world.planted)
+    _suspects(model, train, world.planted, folder)
     plots.learning_curve(model.curve, folder / "learning_curve.png")
     if found.calibration:
         plots.reliability_diagram(found.calibration.after, folder / "reliability.png")
     out.print(f"\nLearnt and answered in {time.monotonic() - began:.0f} s. Pictures:")
     out.print(f"  {folder / 'learning_curve.png'}   loss and quality by epoch")
     out.print(f"  {folder / 'reliability.png'}      do beliefs come true as often as doxa says?")
+    out.print(f"  {folder / 'explanation.html'}     the last of the three explanations as a page")
     _next_steps(folder)
 
 
@@ -74,7 +78,7 @@ def _clear(folder: Path, force: bool) -> None:
     """Make room: an earlier demo is replaced with `force`, anything else is left alone."""
     if not folder.exists():
         return
-    ours = {"data", "model", "learning_curve.png", "reliability.png"}
+    ours = {"data", "model", "learning_curve.png", "reliability.png", "explanation.html"}
     foreign = [] if folder.is_file() else sorted(path.name for path in folder.iterdir() if path.name not in ours)
     if folder.is_file() or foreign:
         raise DoxaError(f"{folder} is not the folder of an earlier demo", "choose a new one with --out")
@@ -132,18 +136,28 @@ def _one_line(answer: Answer) -> str:
     )
 
 
-def _suspects(model: Model, train: Beliefs, planted: np.ndarray) -> None:
-    credence = model.credence(train)
-    order = np.argsort(credence, kind="stable")
-    rows = []
-    for row in order[:SUSPECTS]:
-        belief = train.take(np.array([row])).to_table().row(0, named=True)
-        said = f"{belief['head']} · {belief['relation']} · {belief['tail']}"
-        rows.append((f"{credence[row]:.4f}", said, "planted falsehood" if planted[row] else "true"))
-    show_table("The beliefs it finds least plausible", ("credence", "belief", "in truth"), rows)
+def _suspects(model: Model, train: Beliefs, planted: np.ndarray, folder: Path) -> None:
+    """Audit what was learnt from, show how many falsehoods that finds, and explain some finds."""
+    found = audit(model, train)
+    rows = [
+        (f"{found.suspicion[place]:.1f}", found.belief(place), "planted falsehood" if planted[row] else "true")
+        for place, row in enumerate(found.rows[:SUSPECTS])
+    ]
+    show_table("What the audit finds most suspect of what it learnt from", ("suspicion", "belief", "in truth"), rows)
     count = int(planted.sum())
-    hit, chance = planted[order[:count]].mean(), planted.mean()
-    out.print(f"Of the {count:,} least credible beliefs {hit:.0%} are planted falsehoods ({chance:.0%} by chance).")
+    hit, chance = planted[found.rows[:count]].mean(), planted.mean()
+    out.print(f"Of the {count:,} most suspect beliefs {hit:.0%} are planted falsehoods ({chance:.0%} by chance).")
+    out.print("\n[bold]Why?[/]")
+    explained: dict[int, int] = {}
+    for place, relation in enumerate(found.beliefs.relation.tolist()):
+        if len(explained) < EXPLAINED:
+            explained.setdefault(relation, place)
+    for place in explained.values():
+        belief = found.beliefs.take(np.array([place])).to_table().row(0, named=True)
+        why = explain(model, belief["head"], belief["relation"], belief["tail"], belief["mention"], top=3, influences=3)
+        say(str(why))
+        say(f"  so: {found.reason(place)}")
+    (folder / "explanation.html").write_text(to_html(why), encoding="utf-8")
 
 
 def _next_steps(folder: Path) -> None:
@@ -153,6 +167,10 @@ def _next_steps(folder: Path) -> None:
         f"doxa ask {model} Munich 'in time zone' '?'",
         f"doxa ask {model} Austria '?' German --mention 'has for a long time had'",
         f"doxa judge {model} {folder / 'data' / 'test.tsv'} | head",
+        f"doxa complete {model} --top 100 --out missing.tsv",
+        f"doxa audit {model} {folder / 'data' / 'train.tsv'} --out suspects.tsv",
+        f"doxa explain {model} Lyon 'located in' France --html lyon.html",
+        f"doxa map {model} --relation 'located in' --groups 8 --out map",
         f"doxa evaluate {model} {folder / 'data' / 'test.tsv'}",
         "doxa train YOUR_BELIEFS.tsv --out my-model",
     ):

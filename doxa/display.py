@@ -79,6 +79,26 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
 
 
 @contextmanager
+def progress(what: str) -> Iterator[Callable[[float, str], None]]:
+    """A bar to be told the share done and a few words; without a terminal, a line for every fifth."""
+    columns = (TextColumn(what), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%"),
+               TextColumn("{task.fields[state]}", markup=False), TimeRemainingColumn(), TextColumn("left"))  # fmt: skip
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task(what, total=1.0, state="")
+        printed = 0
+
+        def report(fraction: float, state: str) -> None:
+            nonlocal printed
+            bar.update(task, completed=fraction, state=state)
+            step = int(fraction * 5)
+            if not err.is_terminal and step > printed:
+                printed = step
+                tell(f"  {fraction:4.0%}  {state}")
+
+        yield report
+
+
+@contextmanager
 def tuning_progress(seconds: float) -> Iterator[Callable[[Tried, float, TrainingProgress | None], None]]:
     """A bar over the time of a search, with the trial under way; each trial that ended has a line."""
     columns = (

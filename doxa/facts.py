@@ -36,6 +36,25 @@ class Facts:
         together._keys = distinct(np.concatenate([self._keys, together._keys]))
         return together
 
+    def grown(self, entities: int, relations: int, more: NDArray[np.int64]) -> Facts:
+        """These facts and some more, among more entities and relations.
+
+        A fact's place in the order does not depend on how many there are, so only the new ones are sorted.
+        """
+        together = Facts(more, entities, relations)
+        head, relation, tail = self.triples.T
+        keys = (head * relations + relation) * entities + tail
+        place = np.searchsorted(keys, together._keys)
+        new = keys[np.minimum(place, len(keys) - 1)] != together._keys if len(keys) else np.ones(len(place), bool)
+        together._keys = np.insert(keys, place[new], together._keys[new])
+        return together
+
+    def without(self, triples: NDArray[np.int64]) -> Facts:
+        """The facts that are not among these."""
+        rest = Facts(np.zeros((0, 3), np.int64), self.entities, self.relations)
+        rest._keys = np.setdiff1d(self._keys, Facts(triples, self.entities, self.relations)._keys, assume_unique=True)
+        return rest
+
     def contains(self, head: Ids, relation: Ids, tail: Ids) -> NDArray[np.bool_]:
         keys = (head * self.relations + relation) * self.entities + tail
         keys = np.where((head < 0) | (relation < 0) | (tail < 0), -1, keys)

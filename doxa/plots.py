@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
+from doxa.curation.mapping import COLOURS, Map
 from doxa.evaluation.calibration import Reliability
 from doxa.inspection import Inspection
 
@@ -63,6 +64,25 @@ def reliability_diagram(reliability: Reliability, path: Path, before: Reliabilit
         edges = np.linspace(0, 1, 21)
         bottom.hist(reliability.credence, bins=edges.tolist(), weights=reliability.count, color=INK)
         bottom.set(xlabel="credence", ylabel="beliefs", xlim=(-0.02, 1.02))
+        figure.savefig(path, format="png")
+        plt.close(figure)
+
+
+def entity_map(found: Map, path: Path, labelled: int = 40) -> None:
+    """Entities in two dimensions, some of them with their names."""
+    with plt.rc_context(STYLE):
+        figure, axes = plt.subplots(figsize=(9, 7), layout="constrained")
+        for number, group in enumerate(found.groups):
+            rows = found.group == number
+            if rows.any():
+                colour = COLOURS[number % len(COLOURS)]
+                x, y = found.places[rows].T
+                axes.scatter(x, y, s=10, color=colour, alpha=0.7, label=group, linewidths=0)
+        for row in np.linspace(0, len(found) - 1, min(labelled, len(found))).astype(int):
+            name = found.names[row].replace("$", r"\$")
+            axes.annotate(name, (found.places[row, 0], found.places[row, 1]), fontsize=6)
+        axes.set(title=found.title.replace("$", r"\$"), xticks=[], yticks=[])
+        axes.legend(frameon=False, loc="upper right", fontsize=8)
         figure.savefig(path, format="png")
         plt.close(figure)
 

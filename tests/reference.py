@@ -285,3 +285,44 @@ def diffused(vectors, triples, steps):
         means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbours]
         moved = [(own + mean) / 2 for own, mean in zip(moved, means, strict=True)]
     return np.array([v * norm(u, 2) / norm(v, 2) for u, v in zip(vectors, moved, strict=True)])
+
+
+def completion(world, known, relations, top, any_entity=False):
+    """The new beliefs of highest credence, by scoring all pairs of which one (any_entity) or both stand in their place
+    of the relation in a known belief; no entity with itself, unless a known belief of the relation has that."""
+    found = []
+    for r in relations:
+        loops = any(h == t for h, x, t in known if x == r)
+        heads, tails = {h for h, x, _ in known if x == r}, {t for _, x, t in known if x == r}
+        for h in world.seen_heads:
+            for t in world.seen_tails:
+                fits = (h in heads or t in tails) if any_entity else (h in heads and t in tails)
+                if fits and (h, r, t) not in known and (loops or h != t):
+                    found.append((credence(world, h, r, t, []), (h, r, t)))
+    return [triple for _, triple in sorted(found, key=lambda one: (-one[0], one[1]))[:top]]
+
+
+def suspicion(world, belief, known, alternative):
+    """− logit credence, the surprise of likelier known answers, and the lead of the best other answer on each side.
+
+    Credence is the logistic of log Pr(h,r,t) here; the surprise − log of the share of questions with several answers.
+    """
+    h, r, t = belief
+    total = -math.log(credence(world, h, r, t, []))
+    better_tail, sides = None, []
+    for column, own, seen in ((0, h, world.seen_heads), (2, t, world.seen_tails)):
+        put = (lambda x: (x, r, t)) if column == 0 else (lambda x: (h, r, x))
+        own_score = score(world, h, r, t)
+        leads = {x: score(world, *put(x)) - own_score for x in range(len(world.entity)) if x != own}
+        best = max((x for x in seen if x != own), key=lambda x: leads[x])
+        total += alternative * max(leads[best], 0)
+        groups = {}
+        for one in known:
+            if one[1] == r:
+                groups.setdefault(one[2 - column], set()).add(one[column])
+        share = (sum(len(answers) > 1 for answers in groups.values()) + 1) / (len(groups) + 2)
+        rivals = [x for x in leads if put(x) in known and leads[x] > 0]
+        total += -math.log(share) if rivals else 0
+        sides.append(max(rivals, key=lambda x: leads[x]) if rivals else -1)
+        better_tail = best if column == 2 and leads[best] > 0 else -1
+    return total, better_tail, sides

@@ -91,7 +91,9 @@ def test_train_ask_judge_evaluate(doxa, data, tmp_path):
     assert set(report) == {
         "entity", "relation", "classification", "calibration", "protocol", "seconds", "peak_rss_mb", "skipped",
     }  # fmt: skip
-    assert set(report["entity"]) == {"raw", "filtered", "filtered_heads", "filtered_tails", "by_category"}
+    assert set(report["entity"]) == {
+        "raw", "filtered", "filtered_heads", "filtered_tails", "by_category", "by_frequency",
+    }  # fmt: skip
     assert set(report["entity"]["raw"]) == {"mr", "mrr", "hits@1", "hits@3", "hits@10"}
     assert {"ece", "brier", "nll", "before", "intervals", "answers", "bins"} <= set(report["calibration"])
     assert report["protocol"]["queries"] == len(text_lines(data / "test.tsv")) - 1

@@ -16,9 +16,9 @@ from doxa.reproduction.report import results
 ROOT = Path(__file__).parent.parent
 LAYERS = [
     "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "scores", "pbe",
-    "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "model", "export",
-    "fitting", "tuning", "reproduction", "bench", "inspection", "api", "plots", "display", "atlas", "demo", "commands",
-    "cli",
+    "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "curation", "model",
+    "export", "updating", "fitting", "tuning", "reproduction", "bench", "inspection", "api", "plots", "display",
+    "atlas", "demo", "commands", "cli",
 ]  # fmt: skip
 """Imports point from later to earlier."""
 
@@ -111,6 +111,13 @@ def test_the_results_page_is_made_from_the_results():
     made = page(results(ROOT / "experiments" / "results"))
     assert (ROOT / "docs/results.md").read_text() == made, "doxa reproduce report writes it"
     assert "| **TransE, here** |" in made
+
+
+def test_the_figures_of_the_curation_page_are_made_from_the_results():
+    made = importlib.util.spec_from_file_location("figures", ROOT / "experiments" / "curation" / "figures.py")
+    figures = importlib.util.module_from_spec(made)
+    made.loader.exec_module(figures)
+    assert (ROOT / "docs/curation.md").read_text().endswith(f"{figures.BEGIN}\n\n{figures.figures()}")
 
 
 @pytest.mark.parametrize(("name", "experiment"), experiments.every().items())

@@ -6,7 +6,10 @@ import numpy as np
 import polars as pl
 import torch
 
-from doxa.beliefs import Beliefs
+from doxa.beliefs import Beliefs, Names, Vocabulary
+from doxa.calibrator import Calibrator
+from doxa.credence import Temperatures, Thresholds
+from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.settings import Settings
 from doxa.systems import assemble
@@ -43,6 +46,33 @@ def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **
         for parameter in pbe.parameters():
             parameter.copy_(torch.randn(parameter.shape, dtype=dtype))
     return pbe, world_of(pbe, settings)
+
+
+def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings):
+    """A model with random weights and random known facts, and its world; credence is the logistic of log Pr(h,r,t)."""
+    pbe, world = random_pbe(seed, entities, relations, words, **settings)
+    random = np.random.default_rng(seed)
+    triples = np.stack([random.integers(0, count, facts) for count in (entities - 1, relations, entities - 1)], axis=1)
+    triples[:, 2] += 1
+    triples = np.unique(triples, axis=0)
+
+    def vocabulary(letter, count, kind):
+        return Vocabulary(pl.Series([f"{letter}{number}" for number in range(count)], dtype=pl.String), kind)
+
+    model = Model(
+        settings=Settings(**({"dimension": 3, "scale": 1.5} | settings)),
+        names=Names(
+            vocabulary("e", entities, "entity"), vocabulary("r", relations, "relation"), vocabulary("w", words, "word")
+        ),
+        pbe=pbe,
+        train=triples,
+        valid=np.zeros((0, 3), np.int64),
+        thresholds=Thresholds(np.full(relations, np.nan), -6.0),
+        strangers=None,
+        temperatures=Temperatures(),
+        calibrator=Calibrator.unfitted(relations),
+    )
+    return model, world
 
 
 def world_of(pbe: PBE, settings: Settings) -> World:

@@ -10,6 +10,7 @@ import typer
 
 from doxa.commands.options import (
     FormatOption,
+    MemoryOption,
     ModelFolder,
     OnErrorOption,
     ReadOption,
@@ -113,9 +114,7 @@ def evaluate(
         bool, typer.Option("--rank-all", help="Of a labelled file, rank the false beliefs too.")
     ] = False,
     seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabelled files.", min=0)] = 0,
-    memory: Annotated[
-        str, typer.Option(help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
-    ] = "",
+    memory: MemoryOption = "",
     json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="PNG", help="Draw how far credence can be trusted.")

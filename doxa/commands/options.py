@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
 OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
+MemoryOption = Annotated[
+    str, typer.Option("--memory", help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
+]
 FormatOption = Annotated[
     str,
     typer.Option(

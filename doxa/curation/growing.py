@@ -1,0 +1,337 @@
+"""Growth: room for new names in a learnt model, and vectors for them while the others stay as they are.
+
+A new entity starts at the mean of those that stand where its beliefs put it: for ⟨x, r, t⟩ the known heads of (r, t).
+From there its vector is fitted to its beliefs, drawn back to the start in the spread of all entities; where a score
+needs more than one vector, by the model's own objective, gradients of all rows that are to stay being dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+import torch
+from torch import Tensor
+
+from doxa.beliefs import Beliefs, Ids, Names, Vocabulary
+from doxa.calibrator import Calibrator
+from doxa.credence import Thresholds
+from doxa.errors import UsageError
+from doxa.facts import Facts
+from doxa.learning.constraints import constraints
+from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
+from doxa.learning.optimiser import RowAdagrad
+from doxa.learning.touched import Step
+from doxa.learnt import Learnt
+from doxa.pbe import PBE, Batch
+from doxa.scores.comparison import scaled, table_of
+from doxa.scores.score import VectorScore
+from doxa.settings import Settings
+from doxa.systems import assemble
+
+AnyLearnt = TypeVar("AnyLearnt", bound=Learnt)
+
+STEPS, RATE, CANDIDATES = 10, 1.0, 256
+"""Steps of a fold-in, the size of the first, which falls linearly to zero, and candidates each compares with."""
+
+FIRMNESS = 0.2
+"""How firmly a new entity is held to its start, in the spread of all entities."""
+
+LIKE = 20
+"""Known entities that a new one starts at the mean of, at most."""
+
+
+def fold_in(learnt: AnyLearnt, beliefs: Beliefs, seed: int = 0) -> AnyLearnt:
+    """A model that also knows the new entities of these beliefs; the given one stays as it is.
+
+    Only the vectors of the new entities are fitted. Relations must be known ones; unknown words drop out.
+    """
+    beliefs = beliefs.true_ones()
+    relations = learnt.names.relations.ids(beliefs.names.relations.names)[beliefs.relation]
+    if (relations < 0).any():
+        name = beliefs.names.relations[int(beliefs.relation[int(np.argmax(relations < 0))])]
+        raise UsageError(f"no relation {name!r} in this model", "learn it: `doxa update MODEL NEW.tsv --out MODEL2`")
+    grown, told = with_room(learnt, beliefs, words=False, seed=seed)
+    first = len(learnt.names.entities)
+    if not len(told) or len(grown.names.entities) == first:
+        raise UsageError("these beliefs name no new entity; there is nothing to fold in")
+    if learnt.pbe.score.by_vectors:
+        for entity in range(first, len(grown.names.entities)):
+            _settle(grown.pbe, _spread(learnt), told, entity, np.random.default_rng([seed, 12, entity]))
+        return grown
+    about_new = told.take(np.flatnonzero((told.head >= first) | (told.tail >= first)))
+    fitting = Refit(grown.pbe, learnt.settings, rows_from(grown.pbe, entities=first), grown.trained_facts)
+    random = np.random.default_rng([seed, 12])
+    for number in range(STEPS):
+        rate = learnt.settings.learning_rate * (1 - number / STEPS)
+        fitting.step(about_new, np.arange(len(about_new)), rate, random)
+    return grown
+
+
+def _spread(learnt: Learnt) -> Tensor:
+    """A root L of the covariance of all entity vectors, LLᵀ, (d, d); worked out once for a model."""
+    if "_spread" not in vars(learnt):
+        vectors = learnt.pbe.score.entity.weight.detach()
+        centred = vectors - vectors.mean(0)
+        sizes, axes = torch.linalg.eigh(centred.T @ centred / len(vectors))
+        vars(learnt)["_spread"] = axes * sizes.clamp_min(1e-12).sqrt()
+    spread: Tensor = vars(learnt)["_spread"]
+    return spread
+
+
+def _settle(pbe: PBE, spread: Tensor, told: Beliefs, entity: int, random: np.random.Generator) -> None:
+    """Fit one entity's vector to its beliefs, all else fixed: the likeliest x = start + L z, z held to 0 by FIRMNESS.
+
+    Of a belief ⟨x, r, t⟩ both log Pr(t|x,r), against candidates drawn anew in each step, and log Pr(x|r,t), against all
+    entities; likewise of ⟨h, r, x⟩. A belief of the entity with itself says nothing here.
+    """
+    score = pbe.score
+    assert isinstance(score, VectorScore)
+    table = score.entity.weight.detach()
+    sides = []
+    for is_head in (True, False):
+        own, other = (told.head, told.tail) if is_head else (told.tail, told.head)
+        rows = np.flatnonzero((own == entity) & (other != entity))
+        if len(rows):
+            r = score.get_parameter("relation.weight").detach()[torch.from_numpy(told.relation[rows])]
+            others = table[torch.from_numpy(other[rows])]
+            compared = score.with_heads(r, others, table) if is_head else score.with_tails(others, r, table)
+            sides.append((is_head, r, others, table_of(scaled(compared, pbe.scale)).logsumexp(1)))
+    if not sides:
+        return
+    start, z = table[entity].clone(), torch.zeros(table.shape[1], dtype=table.dtype)
+    squares = torch.zeros_like(z)
+    for number in range(STEPS):
+        drawn = table[torch.from_numpy(random.integers(0, len(table), CANDIDATES))]
+        z.requires_grad_()
+        x = start + spread @ z
+        loss = FIRMNESS * (z * z).sum()
+        for is_head, r, others, all_else in sides:
+            mine = x.expand(len(r), -1)
+            truth = pbe.scale * (score.each(mine, r, others) if is_head else score.each(others, r, mine))
+            compared = score.with_tails(mine, r, drawn) if is_head else score.with_heads(r, mine, drawn)
+            rest = table_of(scaled(compared, pbe.scale)).logsumexp(1)
+            loss = loss + (torch.logaddexp(rest, truth) + torch.logaddexp(all_else, truth) - 2 * truth).sum()
+        (gradient,) = torch.autograd.grad(loss, z)
+        squares.addcmul_(gradient, gradient)
+        z = z.detach().addcdiv(gradient, squares.sqrt().add_(1e-10), value=-RATE * (1 - number / STEPS))
+    with torch.no_grad():
+        score.entity.weight[entity] = start + spread @ z
+
+
+def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int = 0) -> tuple[AnyLearnt, Beliefs]:
+    """The model with rows for every new name of the beliefs, and these in its ids; its facts have joined the known.
+
+    Nothing learnt is changed. Rows of new entities start at the mean of like ones, those of relations at random, those
+    of words at zero. Without `words` none are added.
+    """
+    old, more = learnt.names, beliefs.names
+    names = Names(
+        _joined(old.entities, more.entities),
+        _joined(old.relations, more.relations),
+        _joined(old.words, more.words) if words and learnt.pbe.mention is not None else old.words,
+    )
+    told = _told(beliefs, old, names)
+    facts = learnt.trained_facts.grown(len(names.entities), len(names.relations), told.triples)
+    pbe = _larger(learnt, names, told, seed)
+    pbe.score.prepare(facts)
+    relations = len(names.relations) - len(old.relations)
+    grown = replace(
+        learnt,
+        names=names,
+        pbe=pbe,
+        train=np.concatenate([learnt.train, told.triples]),
+        thresholds=Thresholds(np.append(learnt.thresholds.by_relation, np.full(relations, np.nan)),
+                              learnt.thresholds.overall),
+        strangers=None if relations else learnt.strangers,
+        calibrator=_with_relations(learnt.calibrator, relations),
+        expected=None if learnt.expected is None else _with_relations(learnt.expected, relations),
+    )  # fmt: skip
+    vars(grown)["trained_facts"] = facts
+    _start(grown.pbe, learnt.trained_facts, told)
+    return grown, told
+
+
+def _told(beliefs: Beliefs, old: Names, names: Names) -> Beliefs:
+    """The beliefs in names of which the old ones come first and theirs follow in their own order."""
+
+    def places(before: Vocabulary, own: Vocabulary, room: bool = True) -> Ids:
+        ids = before.ids(own.names)
+        new = ids < 0
+        ids[new] = len(before) + np.arange(new.sum()) if room else -1
+        return np.append(ids, -1)
+
+    entities = places(old.entities, beliefs.names.entities)
+    words = places(old.words, beliefs.names.words, room=len(names.words) > len(old.words))
+    return replace(
+        beliefs,
+        names=names,
+        head=entities[beliefs.head],
+        relation=places(old.relations, beliefs.names.relations)[beliefs.relation],
+        tail=entities[beliefs.tail],
+        mention=beliefs.mention.mapped(words),
+    )
+
+
+def rows_from(pbe: PBE, entities: int | Ids, relations: int | Ids | None = None, words: int | None = None) -> Movable:
+    """Which rows may move: those from a number on, or those listed; none where None."""
+
+    def mask(count: int, chosen: int | Ids | None) -> Tensor:
+        found = torch.zeros(count, dtype=torch.bool)
+        if isinstance(chosen, np.ndarray):
+            found[torch.from_numpy(chosen)] = True
+        elif chosen is not None:
+            found[chosen:] = True
+        return found
+
+    movable = {f"score.{name}.weight": mask(pbe.entities, entities) for name in pbe.score.entity_tables}
+    movable |= {f"score.{name}.weight": mask(pbe.relations, relations) for name in pbe.score.relation_tables}
+    if pbe.mention is not None:
+        movable["mention.word.weight"] = mask(pbe.mention.word.num_embeddings, words)
+        if pbe.mention.relation is not None:
+            movable["mention.relation.weight"] = mask(pbe.relations, relations)
+    return Movable(movable)
+
+
+@dataclass(frozen=True, eq=False)
+class Movable:
+    """By the name of each table, which of its rows may move."""
+
+    masks: dict[str, Tensor]
+
+    def keep(self, pbe: PBE) -> None:
+        """Drop the gradients of all that is to stay."""
+        for name, parameter in pbe.named_parameters():
+            mask = self.masks.get(name)
+            if parameter.grad is None or mask is None or not mask.any():
+                parameter.grad = None
+            elif parameter.grad.is_sparse:
+                gradient = parameter.grad.coalesce()
+                rows = gradient.indices()[0]
+                kept = mask[rows]
+                parameter.grad = torch.sparse_coo_tensor(
+                    rows[kept][None], gradient.values()[kept], gradient.shape, check_invariants=False, is_coalesced=True
+                )
+            else:
+                parameter.grad[~mask] = 0.0
+
+
+class Refit:
+    """Steps of the model's own objective that move some rows only."""
+
+    def __init__(self, pbe: PBE, settings: Settings, movable: Movable, facts: Facts) -> None:
+        self.pbe, self.movable = pbe, movable
+        ranking = settings.objective == "margin"
+        share = corrupted_head_share(facts, settings.corruption) if ranking else None
+        self.objective = Step(pbe, settings, share)
+        self.optimiser = RowAdagrad(pbe, constraints(pbe, settings.entity_norm))
+        self.every = every_candidate(pbe).for_terms(settings, with_words=pbe.mention is not None)
+        self.candidates = settings.candidates or CANDIDATES
+
+    def step(self, beliefs: Beliefs, rows: Ids, rate: float, random: np.random.Generator) -> None:
+        """One step on some of the beliefs against candidates drawn anew."""
+        heads, tails = self._some(self.every.heads, random), self._some(self.every.tails, random)
+        drawn = Candidates(heads, self._some(self.every.relations, random), tails)
+        loss = self.objective.loss(Batch.of(beliefs, rows), drawn)
+        if loss.requires_grad:
+            loss.backward()  # type: ignore[no-untyped-call]
+        self.move(rate)
+
+    def move(self, rate: float) -> None:
+        """Move along the gradients gathered so far, as far as rows may move."""
+        self.movable.keep(self.pbe)
+        self.optimiser.step(rate)
+
+    def _some(self, ids: Tensor, random: np.random.Generator) -> Tensor:
+        """About so many distinct ones, sorted; drawn with repetition, which is quick."""
+        if len(ids) <= self.candidates:
+            return ids
+        return ids[torch.from_numpy(np.unique(random.integers(0, len(ids), self.candidates)))]
+
+
+def _joined(old: Vocabulary, more: Vocabulary) -> Vocabulary:
+    new = more.names.filter(pl.Series(old.ids(more.names) < 0))
+    return Vocabulary(pl.concat([old.names, new]), old.kind) if len(new) else old
+
+
+def _with_relations(calibrator: Calibrator, count: int) -> Calibrator:
+    if not count:
+        return calibrator
+    return replace(
+        calibrator,
+        slopes=np.append(calibrator.slopes, np.full(count, calibrator.slope)),
+        offsets=np.append(calibrator.offsets, np.full(count, calibrator.offset)),
+    )
+
+
+def _larger(learnt: Learnt, names: Names, told: Beliefs, seed: int) -> PBE:
+    """The same weights with rows for more names; what has been seen as head and tail includes the new beliefs."""
+    old = learnt.pbe
+    seen = [torch.from_numpy(np.union1d(part.numpy(), ids))
+            for part, ids in ((old.seen_heads, told.head), (old.seen_tails, told.tail))]  # fmt: skip
+    made = assemble(
+        learnt.settings,
+        entities=len(names.entities),
+        relations=len(names.relations),
+        words=len(names.words),
+        seen_heads=seen[0],
+        seen_tails=seen[1],
+        draw=False,
+    )
+    state = {}
+    generator = torch.Generator().manual_seed(seed)
+    own = old.state_dict()
+    for name, shape in ((name, tensor.shape) for name, tensor in made.state_dict().items()):
+        if name in ("seen_heads", "seen_tails"):
+            state[name] = seen[name == "seen_tails"]
+            continue
+        kept = own[name]
+        if kept.shape != shape:
+            fresh = kept.new_zeros(shape[0] - kept.shape[0], *shape[1:])
+            if name.startswith("score.") or name == "mention.relation.weight":
+                fresh.normal_(std=shape[-1] ** -0.5, generator=generator)
+            kept = torch.cat([kept, fresh])
+        else:
+            kept = kept.clone()
+        state[name] = kept
+    made.load_state_dict(state, assign=True)
+    made.memory = old.memory
+    return made.eval()
+
+
+@torch.no_grad()
+def _start(pbe: PBE, known: Facts, told: Beliefs) -> None:
+    """Put each new entity at the mean of known ones that stand where its beliefs put it, if there are any.
+
+    One that shares a rare place with it counts more: log (entities / those in the place), summed over places, squared.
+    """
+    first, relations = known.entities, known.relations
+    tables = [pbe.get_parameter(f"score.{name}.weight") for name in pbe.score.entity_tables]
+    new_head, new_tail = told.head >= first, told.tail >= first
+    usable = (told.relation < relations) & (new_head ^ new_tail)
+    whose, like, worth = [], [], []
+    for is_head, own in ((True, told.head), (False, told.tail)):
+        rows = np.flatnonzero(usable & (new_head if is_head else new_tail))
+        head, relation, tail = told.head[rows], told.relation[rows], told.tail[rows]
+        question, answer = known.heads(relation, tail) if is_head else known.tails(head, relation)
+        sizes = np.bincount(question, minlength=len(rows))
+        whose.append(own[rows][question])
+        like.append(answer)
+        worth.append(np.log(first / np.maximum(sizes, 1))[question])
+    pairs, inverse = np.unique(np.concatenate(whose) * first + np.concatenate(like), return_inverse=True)
+    weights = np.bincount(inverse, np.concatenate(worth), minlength=len(pairs)) ** 2
+    entity, other = np.divmod(pairs, first)
+    order = np.lexsort((other, -weights, entity))
+    entity, other, weights = entity[order], other[order], weights[order]
+    within = np.arange(len(entity)) - np.searchsorted(entity, entity)
+    kept = (within < LIKE) & (weights > 0)
+    entity, other, weights = entity[kept], other[kept], weights[kept]
+    total = np.bincount(entity - first, weights, minlength=pbe.entities - first)
+    share = torch.from_numpy(weights / total[entity - first])
+    target = torch.from_numpy(entity)
+    placed = torch.from_numpy(first + np.flatnonzero(total))
+    for table in tables:
+        table[placed] = 0.0
+        table.index_add_(0, target, table[torch.from_numpy(other)] * share[:, None].to(table.dtype))

@@ -1,0 +1,113 @@
+"""Entities never seen: 200 of FB15k are hidden entirely, and each is folded in from 5 of its beliefs.
+
+    python experiments/curation/fold_in.py --data DIR --work WORK
+
+Filtered Hits@10 of the missing side of its other beliefs, where the rest is known, and of its beliefs in the test set,
+which the model of everything has not seen either; beside it the model of everything, which has learnt from all of
+them.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+from hiding import hide, keep, model_of_all, model_of_less, options
+
+from doxa.beliefs import Beliefs
+from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.facts import Facts
+from doxa.model import Model
+
+GIVEN = 5
+
+
+def main() -> None:
+    """Fold each entity in, rank what else is true of it, and compare."""
+    given = options(__doc__)
+    hidden = hide(given.data)
+    less, everything = model_of_less(hidden, given.work), model_of_all(hidden, given.work)
+    truth = [hidden.everything, hidden.every_valid, hidden.test]
+    full_filter = filter_of(everything, truth)
+    less.fold_in(some_of(hidden.strange, hidden.entities[0], less)[0])  # indexes are made once
+    seconds, ours, theirs, tested, tested_theirs = [], [], [], [], []
+    for entity in hidden.entities:
+        told, others = some_of(hidden.strange, entity, less)
+        in_test = about(hidden.test, entity, less)
+        if len(told) < GIVEN or not len(others):
+            continue
+        began = time.perf_counter(), time.process_time()
+        model = less.fold_in(told)
+        seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
+        own_filter = filter_of(model, truth)
+        ours.append(ranks(model, others, own_filter))
+        theirs.append(ranks(everything, others, full_filter))
+        if len(in_test):
+            tested.append(ranks(model, in_test, own_filter))
+            tested_theirs.append(ranks(everything, in_test, full_filter))
+    mine, full = hits(ours), hits(theirs)
+    mine_tested, full_tested = hits(tested), hits(tested_theirs)
+    keep(
+        "fold_in",
+        {
+            "entities": len(seconds),
+            "beliefs_given": GIVEN,
+            "others": {
+                "beliefs": sum(map(len, ours)) // 2,
+                "hits@10": mine,
+                "hits@10_learnt_from_all": full,
+                "share": mine / full,
+            },
+            "test": {
+                "beliefs": sum(map(len, tested)) // 2,
+                "hits@10": mine_tested,
+                "hits@10_learnt_from_all": full_tested,
+                "share": mine_tested / full_tested,
+            },
+            "milliseconds": times([wall for wall, _ in seconds]),
+            "processor_milliseconds": times([processor for _, processor in seconds]),
+        },
+    )
+
+
+def about(beliefs: Beliefs, entity: str, model: Model) -> Beliefs:
+    """Beliefs that join the entity with another, the rest of which the model knows."""
+    own = (beliefs.names.entities.names == entity).to_numpy()
+    known = beliefs.encoded(model.names)
+    head, tail = own[beliefs.head], own[beliefs.tail]
+    return beliefs.where(
+        (head ^ tail) & (known.relation >= 0) & ((known.head >= 0) | head) & ((known.tail >= 0) | tail)
+    )
+
+
+def some_of(beliefs: Beliefs, entity: str, model: Model) -> tuple[Beliefs, Beliefs]:
+    """Five of its beliefs at random, and the others."""
+    found = about(beliefs, entity, model)
+    order = np.random.default_rng([0, 13]).permutation(len(found))
+    return found.take(np.sort(order[:GIVEN])).own_names(), found.take(np.sort(order[GIVEN:]))
+
+
+def filter_of(model: Model, truth: list[Beliefs]) -> Facts:
+    """All that is true, in the model's ids."""
+    triples = np.concatenate([part.encoded(model.names).triples for part in truth])
+    return Facts(triples, len(model.names.entities), len(model.names.relations))
+
+
+def ranks(model: Model, beliefs: Beliefs, filter_: Facts) -> np.ndarray:
+    """Filtered ranks of both sides, among the model's own entities."""
+    asked = beliefs.encoded(model.names)
+    return np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
+
+
+def times(seconds: list[float]) -> dict[str, float]:
+    """Median and 95 % quantile in milliseconds."""
+    return {name: round(1000 * float(np.quantile(seconds, q)), 1) for name, q in (("median", 0.5), ("95%", 0.95))}
+
+
+def hits(parts: list[np.ndarray]) -> float:
+    """Hits@10 over all."""
+    return float((np.concatenate(parts) <= 10).mean())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Growth: an entity is folded in from a few beliefs, and nothing learnt is changed."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from doxa.beliefs import Beliefs
+from doxa.curation.growing import Refit, fold_in, rows_from, with_room
+from doxa.errors import UsageError
+from doxa.fitting import fit
+from tests.test_toy_world import SETTINGS
+from tests.worlds import beliefs, board, random_model
+
+
+def without(square, size=6):
+    """The board without one square, and the steps to and from it."""
+    table = board(size, words=False)
+    about = (pl.col("head") == square) | (pl.col("tail") == square)
+    return Beliefs.from_table(table.filter(~about)), table.filter(about)
+
+
+@pytest.mark.parametrize(
+    "score", ["translation", "complex", "distmult", "rotate", "structured", "weighted_translation"]
+)
+def test_a_square_is_folded_in_and_the_model_stays_as_it_was(score):
+    train, steps = without("2,2")
+    model = fit(train, seed=0, threads=1, **(SETTINGS | {"epochs": 20, "score": score}))
+    before = {name: tensor.clone() for name, tensor in model.pbe.state_dict().items()}
+    names, facts = model.names, model.train.copy()
+    told = Beliefs.from_table(steps)
+    grown = fold_in(model, told)
+    for name, tensor in model.pbe.state_dict().items():
+        assert (tensor == before[name]).all()
+        kept = grown.pbe.state_dict()[name]
+        kept = kept[: len(tensor)] if tensor.dim() else kept
+        if name not in ("seen_heads", "seen_tails", "score.weight.weight"):
+            assert (kept == tensor).all()
+    assert model.names is names
+    assert (model.train == facts).all()
+    assert grown.names.entities.names.to_list() == [*names.entities.names.to_list(), "2,2"]
+    assert type(grown) is type(model)
+    assert len(grown.known) == len(model.known) + 4
+    assert np.isfinite(grown.credence(told)).all()
+
+
+def test_the_answer_about_a_folded_in_square_is_the_forced_one():
+    """Known from three of its four steps, the fourth follows."""
+    train, steps = without("2,2")
+    model = fit(train, seed=0, threads=1, **SETTINGS)
+    for held in range(4):
+        head, relation, tail = steps.row(held)
+        told = Beliefs.from_table(steps[[row for row in range(4) if row != held]])
+        grown = fold_in(model, told)
+        answer = grown.tails("2,2", relation, top=3) if head == "2,2" else grown.heads(relation, "2,2", top=3)
+        assert (tail if head == "2,2" else head) in [candidate.name for candidate in answer]
+
+
+def test_what_cannot_be_folded_in_is_refused():
+    model, _ = random_model(0)
+    with pytest.raises(UsageError, match="no relation 'zz'"):
+        fold_in(model, beliefs([("new", "zz", "e1")]))
+    with pytest.raises(UsageError, match="no new entity"):
+        fold_in(model, beliefs([("e2", "r1", "e1")]))
+
+
+def test_room_for_new_names_changes_no_old_answer():
+    model, _ = random_model(1)
+    some = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
+                   ("head", "relation", "tail", "mention"))  # fmt: skip
+    grown, told = with_room(model, some)
+    assert [len(v) for v in (grown.names.entities, grown.names.relations, grown.names.words)] == [14, 5, 6]
+    assert told.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
+    assert told.mention.row(0).tolist() == [1, 5]
+    batch = [np.array([part]) for part in (1, 2, 5)]
+    same = [pbe.logits(*(torch.from_numpy(part) for part in batch)).item() for pbe in (model.pbe, grown.pbe)]
+    assert same[0] == same[1]
+    assert grown.calibrator.slopes.shape == (5,)
+    assert np.isnan(grown.thresholds.by_relation[4])
+
+
+def test_only_rows_that_may_move_do():
+    model, _ = random_model(2)
+    before = {name: tensor.clone() for name, tensor in model.pbe.state_dict().items()}
+    chosen = np.array([3, 4])
+    refit = Refit(model.pbe, model.settings, rows_from(model.pbe, chosen), model.trained_facts)
+    some = beliefs([("e3", "r1", "e4"), ("e3", "r2", "e7")]).encoded(model.names)
+    refit.step(some, np.arange(2), 0.1, np.random.default_rng(0))
+    after = model.pbe.state_dict()
+    moved = (after["score.entity.weight"] != before["score.entity.weight"]).any(dim=1)
+    assert moved.nonzero().squeeze(1).tolist() == [3, 4]
+    for name in ("score.relation.weight", "mention.word.weight", "mention.beta"):
+        assert (after[name] == before[name]).all()
+
+
+def test_facts_grow_without_being_sorted_again():
+    model, _ = random_model(3)
+    more = np.array([[13, 5, 2], [1, 0, 13], model.train[4].tolist()])
+    grown = model.trained_facts.grown(14, 6, more)
+    expected = {tuple(row) for row in np.concatenate([model.train, more]).tolist()}
+    assert list(map(tuple, grown.triples.tolist())) == sorted(expected)
+    less = grown.without(more[:1])
+    assert list(map(tuple, less.triples.tolist())) == sorted(expected - {(13, 5, 2)})
