@@ -98,6 +98,7 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
         Beliefs.from_tables(blocks(folder / file, "raise", True))
         for file in ("train.tsv", "valid.tsv", run.experiment.get("test", "test.tsv"))
     )
+    labelled = test
     if not run.experiment.get("labels", True):
         valid, test = replace(valid, label=None), replace(test, label=None)
     settings = recipe(run.experiment["settings"] | {"seed": run.seed})
@@ -106,7 +107,7 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
     seconds = round(time.monotonic() - began, 1)
     if "falsehoods" in run.experiment:
         test = _with_falsehoods(model, test, run.experiment["falsehoods"])
-    found = {
+    found: dict[str, Any] = {
         "experiment": run.experiment,
         "seed": run.seed,
         "evaluation": _evaluated(model, test, run.experiment["tasks"]),
@@ -118,6 +119,9 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
         "curve": list(model.curve),
         "machine": {"cores": os.cpu_count(), "processor": platform.processor() or platform.machine()},
     }
+    if not run.experiment.get("labels", True):
+        ranked = [task for task in run.experiment["tasks"] if task != "classification"]
+        found["evaluation_of_true_ones"] = _evaluated(model, labelled, ranked)
     with written(run.result(out)) as unfinished:
         unfinished.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return found

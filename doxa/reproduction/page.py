@@ -23,13 +23,12 @@ from doxa.reproduction.report import (
 STAND_INS = ("nell", "biomed", "webnlg")
 
 FB15K = {system: f"fb15k-{system}" for system in SYSTEMS} | {"pbe": "fb15k-pbe-translation"}
-WN11 = {system: f"wn11-{system}" for system in SYSTEMS}
 PUBLISHED = {system: f"wn11-{system}-published" for system in SYSTEMS}
 OTHERS = ("unstructured", "se", "slm", "bilinear", "ntn", "transe", "transm", "transh", "pbe")
 
 TABLES: dict[str, tuple[str, ...]] = {
     "table2": tuple(f"nell-{system}" for system in SYSTEMS),
-    "table3": (*PUBLISHED.values(), *WN11.values()),
+    "table3": tuple(PUBLISHED.values()),
     "table4": (*FB15K.values(), "fb15k-pbe-complex"),
     "table5": (
         *FB15K.values(),
@@ -115,7 +114,7 @@ def wn100k(found: Results) -> str:
     """Table 3 and the columns of WN-100K, as published and read rightly."""
     if PUBLISHED["pbe"] not in found:
         return ""
-    right = {NAMES[system]: WN11[system] for system in SYSTEMS}
+    right = {NAMES[system]: PUBLISHED[system] for system in SYSTEMS}
     return "\n\n".join([
         "## WN-100K (Tables 3, 5 and 6)",
         """WN11's valid and test files are labelled: each true triple (10,544 in test, 2,609 in valid) is followed by a
@@ -130,11 +129,21 @@ can rank a false tail first but by mistake, and accuracy cannot go far beyond 75
                PUBLISHED, relation),
         beside(found, "triplet classification, as published", paper.CLASSIFICATION,
                paper.TRIPLET_CLASSIFICATION["WN-100K"], PUBLISHED, classification),
-        "Read rightly, with the 10,544 true triples ranked and all 21,088 judged by their labels:",
-        ours(found, "right reading", (*paper.ENTITY, *paper.RELATION, *paper.CLASSIFICATION), right,
-             lambda one: (*entity(one), *relation(one), *classification(one))),
-        time(found, (*PUBLISHED.values(), *WN11.values())),
+        "Read rightly, the same models rank the 10,544 true triples:",
+        ours(_true_ones(found), "right reading", (*paper.ENTITY, *paper.RELATION), right,
+             lambda one: (*entity(one), *relation(one))),
+        "Classification by the labels is told below, for every system.",
+        time(found, PUBLISHED.values()),
     ])  # fmt: skip
+
+
+def _true_ones(found: Results) -> Results:
+    """The results of the same models on the true triples alone."""
+    return {
+        name: [{"evaluation": one["evaluation_of_true_ones"]} for one in found[name]]
+        for name in PUBLISHED.values()
+        if name in found
+    }
 
 
 def stand_ins(found: Results) -> str:

@@ -73,7 +73,9 @@ def figures() -> str:
                 "fold_in.py",
             ),
         ]
-    if found := _result("updating"):
+    for found in (_result("updating") or {}).values():
+        if "filtered_mrr" not in found:
+            continue
         mrr, seconds = found["filtered_mrr"], found["processor_seconds"]
         rows += [
             (

@@ -3,7 +3,8 @@
     python experiments/curation/hiding.py --data DIR --work WORK
 
 `DIR` holds the datasets (`fb15k/train.tsv` …). Hidden are all beliefs of 200 entities and a tenth of the others, drawn
-from seed 0. `WORK/less` is the model of what is left, `WORK/all` that of everything; a model that is there is kept.
+from seed 0. `WORK/less` is the model of what is left, `WORK/more` that of all but the hidden entities, `WORK/all` that
+of everything; a model that is there is kept.
 """
 
 from __future__ import annotations
@@ -72,6 +73,12 @@ def model_of_less(hidden: Hidden, work: Path) -> Model:
     return _model(work / "less", hidden.left, hidden.valid)
 
 
+def model_of_more(hidden: Hidden, work: Path) -> Model:
+    """The model of what is left and the tenth: everything but the hidden entities."""
+    both = Beliefs.from_table(hidden.left.to_table().vstack(hidden.some.to_table()))
+    return _model(work / "more", both, hidden.valid)
+
+
 def model_of_all(hidden: Hidden, work: Path) -> Model:
     """The model of everything."""
     return _model(work / "all", hidden.everything, hidden.every_valid)
@@ -113,4 +120,5 @@ if __name__ == "__main__":
     given = options(__doc__)
     beliefs = hide(given.data)
     model_of_less(beliefs, given.work)
+    model_of_more(beliefs, given.work)
     model_of_all(beliefs, given.work)
