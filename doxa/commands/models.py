@@ -22,6 +22,7 @@ from doxa.commands.options import (
     chosen_of,
     chosen_settings,
     read,
+    read_dataset,
     reading,
 )
 from doxa.errors import UsageError
@@ -60,7 +61,7 @@ def train(
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
-    from doxa import display, files, store
+    from doxa import display, store
     from doxa.fitting import fit_to_folder
     from doxa.learning.choice import chosen, told
     from doxa.systems import recipe
@@ -71,16 +72,12 @@ def train(
         )
     )
     store.check_vacant(out, force, resume)
-    parts = files.dataset(data)
     for source in (data, valid):
         if source is not None and source.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
-    options = reading(format_, read_)
-    beliefs = read(parts.train, on_error, options)
-    valid_path = valid or parts.valid
-    held = read(valid_path, on_error, options) if valid_path else None
-    display.tell(f"{parts.train}: {beliefs}")
-    display.tell(f"{valid_path}: {held}" if held else f"no validation file: {settings.holdout:.0%} held out")
+    beliefs, held = read_dataset(data, valid, on_error, format_, read_)
+    if held is None:
+        display.tell(f"no validation file: {settings.holdout:.0%} held out")
     settings = chosen(settings, beliefs)
     display.tell(f"learning by {told(settings)}")
     with display.training_progress() as report:

@@ -87,3 +87,20 @@ def check_output(option: str, path: Path | None, model: Path, file: Path) -> Non
         raise DoxaError(f"cannot write {path}: it is a folder")
     if path.resolve() == file.resolve() or path.resolve().is_relative_to(model.resolve()):
         raise UsageError(f"{option} {path} would replace what is being read", "choose another file")
+
+
+def read_dataset(
+    data: Path, valid: Path | None, on_error: str, format_: str, told: list[str]
+) -> tuple[Beliefs, Beliefs | None]:
+    """What is learnt from and what is validated with, if there is such; both are told."""
+    from doxa import display, files
+
+    parts, options = files.dataset(data), reading(format_, told)
+    train = read(parts.train, on_error, options)
+    display.tell(f"{parts.train}: {train}")
+    path = valid or parts.valid
+    if path is None:
+        return train, None
+    held = read(path, on_error, options)
+    display.tell(f"{path}: {held}")
+    return train, held

@@ -16,8 +16,7 @@ from doxa.commands.options import (
     SettingsOption,
     SystemOption,
     chosen_settings,
-    read,
-    reading,
+    read_dataset,
 )
 
 
@@ -45,17 +44,12 @@ def tune(
     Example: `doxa tune beliefs.tsv --out study --score complex --seconds 1200`, then
     `doxa train beliefs.tsv --out model --settings study/best.toml`
     """
-    from doxa import display, files
+    from doxa import display
     from doxa.tuning import BEST
     from doxa.tuning import tune as search
 
     given = chosen_settings(settings_, set_, system=system, score=score)
-    parts = files.dataset(data)
-    options = reading(format_, read_)
-    train = read(parts.train, on_error, options)
-    valid_path = valid or parts.valid
-    held = read(valid_path, on_error, options) if valid_path else None
-    display.tell(f"{parts.train}: {train}")
+    train, held = read_dataset(data, valid, on_error, format_, read_)
     with display.tuning_progress(seconds) as report:
         found = search(train, held, out, given=given, seconds=seconds, trials=trials, on_error=on_error, report=report)
     display.show_tuning(found)
