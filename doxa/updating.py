@@ -160,11 +160,10 @@ def _without(grown: Model, gone: Beliefs) -> Model:
     """The model with the retracted beliefs no longer among its facts."""
     if not len(gone):
         return grown
-    entities, relations = len(grown.names.entities), len(grown.names.relations)
-    train, valid = (
-        Facts(part, entities, relations).without(gone.triples).triples for part in (grown.train, grown.valid)
-    )
-    return replace(grown, train=train, valid=valid)
+    retracted = Facts(gone.triples, len(grown.names.entities), len(grown.names.relations))
+    kept = [~retracted.contains(*part.T) for part in (grown.train, grown.valid)]
+    given = grown.given[np.concatenate(kept)] if len(grown.given) else grown.given
+    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], given=given)
 
 
 def _learn(

@@ -92,3 +92,18 @@ def test_the_same_update_gives_the_same_model(model):
     assert (one.model.pbe.score.entity.weight == two.model.pbe.score.entity.weight).all()
     assert replace(one.drift) == two.drift
     assert np.isfinite(one.model.pbe.score.entity.weight.detach().numpy()).all()
+
+
+def test_the_confidence_of_facts_goes_with_them():
+    table = board(5, words=False)
+    some = Beliefs.from_table(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
+    model = fit(some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "holdout": 0.2}))
+    gone = some.take(np.array([10]))
+    found = update(model, some.take(np.arange(4)), gone).model
+    names = found.names
+    given = {
+        (names.entities[h], names.relations[r], names.entities[t]): c
+        for (h, r, t), c in zip(np.concatenate([found.train, found.valid]).tolist(), found.given, strict=True)
+    }
+    rows = table.with_columns(confidence=some.confidence).rows()
+    assert given == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from doxa.beliefs import Beliefs, Ids, Names, Vocabulary
 from doxa.calibrator import Calibrator
-from doxa.credence import Thresholds
+from doxa.credence import Numbers, Thresholds
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.learning.constraints import constraints
@@ -143,6 +143,7 @@ def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int
         names=names,
         pbe=pbe,
         train=np.concatenate([learnt.train, told.triples]),
+        given=_given(learnt, told),
         thresholds=Thresholds(np.append(learnt.thresholds.by_relation, np.full(relations, np.nan)),
                               learnt.thresholds.overall),
         strangers=None if relations else learnt.strangers,
@@ -152,6 +153,14 @@ def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int
     vars(grown)["trained_facts"] = facts
     _start(grown.pbe, learnt.trained_facts, told)
     return grown, told
+
+
+def _given(learnt: Learnt, told: Beliefs) -> Numbers:
+    """The confidence of the facts of train, of what is told, and of valid; none where none came with any."""
+    if not len(learnt.given) and np.isnan(told.confidence).all():
+        return learnt.given
+    before = learnt.given if len(learnt.given) else np.full(len(learnt.train) + len(learnt.valid), np.nan)
+    return np.insert(before, len(learnt.train), told.confidence)
 
 
 def _told(beliefs: Beliefs, old: Names, names: Names) -> Beliefs:
