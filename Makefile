@@ -44,6 +44,8 @@ atlas: install  ## rebuild the embedded knowledge base from the registry package
 
 docs: install  ## regenerate the generated pages of docs/
 	$(BIN)/doxa settings --markdown > docs/settings.md
+	$(BIN)/doxa reproduce report
+	$(BIN)/python experiments/curation/figures.py --write
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache

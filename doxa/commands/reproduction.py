@@ -37,6 +37,7 @@ def reproduce(
     from doxa.reproduction.experiments import every, perform, result, runs, summary
     from doxa.reproduction.page import TABLES
     from doxa.reproduction.page import page as written_page
+    from doxa.reproduction.pictures import PICTURE, curves
     from doxa.reproduction.report import results
 
     if what == ["list"]:
@@ -48,8 +49,7 @@ def reproduce(
     for one in what:
         if one != "report":
             names += list(every()) if one == "all" else TABLES.get(one, (one,))
-    known = [name for name in dict.fromkeys(names) if name in every() or name.endswith("*") or name in what]
-    missing = [run for run in runs(known) if force or result(run, out) is None]
+    missing = [run for run in runs(dict.fromkeys(names)) if force or result(run, out) is None]
     if missing and data is None:
         raise UsageError(
             f"{missing[0].name} must be run first, which needs --data", "for example: --data ../shared/data"
@@ -63,6 +63,9 @@ def reproduce(
         display.say(f"{run.result(out)}: {summary(found)}")
     own = out == Path("experiments/results") and Path("docs").is_dir()
     target = page or (Path("docs/results.md") if own else out / "results.md")
+    everything = results(out)
     with written(target) as unfinished:
-        unfinished.write_text(written_page(results(out)), encoding="utf-8")
+        unfinished.write_text(written_page(everything), encoding="utf-8")
+    with written(target.with_name(PICTURE)) as unfinished:
+        curves(everything, unfinished)
     display.say(f"{target}: written")
