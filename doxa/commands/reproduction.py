@@ -14,7 +14,7 @@ def reproduce(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="all|table2…table6|EXPERIMENT|list|report", help="What to run; NAME* is all that begin so."
+            metavar="all|table1…table6|EXPERIMENT|list|report", help="What to run; NAME* is all that begin so."
         ),
     ],
     data: Annotated[Path | None, typer.Option(help="The folder in which the dataset folders lie.")] = None,
@@ -27,15 +27,15 @@ def reproduce(
     """Run the paper's experiments and set our figures beside the paper's.
 
     Each experiment is trained on a dataset's train and valid and measured on its test; what has a result in --out is
-    not run again. Then the page is written from all results there: docs/results.md beside this project's own
-    experiments, OUT/results.md elsewhere. `list` tells what there is, `report` writes the page alone.
+    not run again. A table asked for is printed, and a page is written from all results there: docs/results.md beside
+    this project's own experiments, OUT/results.md elsewhere. `list` tells what there is, `report` writes only the page.
 
     Example: `doxa reproduce table4 --data ../shared/data`
     """
     from doxa import display
     from doxa.files.atomic import written
     from doxa.reproduction.experiments import every, perform, result, runs, summary
-    from doxa.reproduction.page import TABLES
+    from doxa.reproduction.page import TABLES, shown
     from doxa.reproduction.page import page as written_page
     from doxa.reproduction.pictures import PICTURE, curves
     from doxa.reproduction.report import results
@@ -68,4 +68,7 @@ def reproduce(
         unfinished.write_text(written_page(everything), encoding="utf-8")
     with written(target.with_name(PICTURE)) as unfinished:
         curves(everything, unfinished)
+    for name in what:
+        if name in TABLES:
+            display.say(shown(name, everything) + "\n")
     display.say(f"{target}: written")
