@@ -83,3 +83,20 @@ def best_temperature(logits: Tensor, truth: Tensor) -> float:
         return -float(shares.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
 
     return float(np.exp(minimize_scalar(surprise, bounds=(-np.log(50), np.log(50)), method="bounded").x))
+
+
+def best_word_share(pair: Tensor, words: Tensor, truth: Tensor) -> float:
+    """How much words should count beside the entities: share = β/α of the α, β that make the truth most likely under
+    softmax(α · pair + β · words); (n, R), (n, R), (n,) → share in [1/50, 50].
+
+    Both are held near 1 as a temperature is.
+    """
+    from scipy.optimize import minimize
+
+    def surprise(logs: Numbers) -> float:
+        alpha, beta = np.exp(np.clip(logs, -4, 4))
+        shares = (alpha * pair.double() + beta * words.double()).log_softmax(1)
+        return -float(shares.gather(1, truth[:, None]).sum()) + 2 * float(np.square(logs).sum())
+
+    alpha, beta = np.exp(minimize(surprise, np.zeros(2), method="Nelder-Mead").x)
+    return float(np.clip(beta / alpha, 1 / 50, 50))

@@ -21,7 +21,7 @@ from doxa.answering.posed import KINDS, posed
 from doxa.answering.verdicts import evidence, familiarity, grounds
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
-from doxa.credence import Numbers, Temperatures, Thresholds, best_temperature
+from doxa.credence import Numbers, Temperatures, Thresholds, best_temperature, best_word_share
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
@@ -33,7 +33,7 @@ from doxa.learning.negatives import corrupt
 from doxa.learning.trainer import Memory, Progress, Trainer
 from doxa.learning.workers import run_with_workers
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
 from doxa.systems import answers, build, checked, recipe
 
@@ -181,6 +181,8 @@ def _model(lesson: Lesson) -> Model:
     facts, known, pbe, memory = lesson.facts, lesson.known, lesson.pbe, lesson.memory
     if valid is None:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
+    elif pbe.mention is not None:
+        pbe.word_share.fill_(_word_share(pbe, valid.true_ones()))
     thresholds, calibrator = _judgement(pbe, valid if valid is not None else train, known, settings)
     return Model(
         settings=settings,
@@ -305,6 +307,19 @@ def _accuracy(pbe: PBE, labelled: Beliefs, settings: Settings) -> float:
     scores = evidence(pbe, labelled, settings.verdict)
     thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
     return float(((scores >= thresholds.of(labelled.relation)) == (labelled.label == 1)).mean())
+
+
+@torch.no_grad()
+def _word_share(pbe: PBE, valid: Beliefs) -> float:
+    """How much words count beside entities in Eq. 6, from the likelihood of validation beliefs that came with words."""
+    most = max(20, int(MOST_LOGITS / pbe.relations))
+    said = valid.where((valid.mention.lengths > 0) & (valid.relation >= 0))
+    if len(said) > most:
+        said = said.take(np.random.default_rng(0).permutation(len(said))[:most])
+    if len(said) < FEWEST or not pbe.score.tells_relations:
+        return 1.0
+    b = Batch.of(said)
+    return best_word_share(pbe.log_relations(b.head, b.tail), pbe.log_relations_said(b.words, b.offsets), b.relation)
 
 
 @torch.no_grad()

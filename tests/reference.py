@@ -48,11 +48,11 @@ def pr_relation_said(world, r, words):
     return softmax_share(said(world, r, words), [said(world, x, words) for x in world.relations])
 
 
-def pr_relation_with_mention(world, h, r, t, words):
-    """Eq. 6, renormalised over R; without words Pr(r|h,t) alone."""
+def pr_relation_with_mention(world, h, r, t, words, share=1.0):
+    """Eq. 6, renormalised over R, words to the power of their share; without words Pr(r|h,t) alone."""
     if not words:
         return pr_relation(world, h, r, t)
-    product = [pr_relation(world, h, x, t) * pr_relation_said(world, x, words) for x in world.relations]
+    product = [pr_relation(world, h, x, t) * pr_relation_said(world, x, words) ** share for x in world.relations]
     return product[r] / sum(product)
 
 

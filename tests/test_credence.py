@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.credence import Thresholds, best_temperature, best_threshold
+from doxa.credence import Thresholds, best_temperature, best_threshold, best_word_share
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -46,3 +46,17 @@ def test_a_few_beliefs_cannot_move_the_temperature_far():
     logits, truth = torch.tensor([[0.1, 0.0]] * 10), torch.zeros(10, dtype=torch.long)
     assert 0.7 < best_temperature(logits, truth) < 1
     assert best_temperature(logits[:0], truth[:0]) == pytest.approx(1.0, abs=0.01)
+
+
+def test_words_count_as_much_as_makes_the_truth_most_likely():
+    """Words that know nothing should hardly count, words that know all should; the grid finds nothing better."""
+    random = np.random.default_rng(0)
+    truth = torch.from_numpy(random.integers(0, 5, 400))
+    noise = torch.from_numpy(random.normal(size=(400, 5)) * 3).log_softmax(1)
+    telling = (
+        5.0 * torch.nn.functional.one_hot(truth, 5) + torch.from_numpy(random.normal(size=(400, 5)))
+    ).log_softmax(1)
+    assert best_word_share(telling, noise, truth) < 0.2
+    assert best_word_share(noise, telling, truth) > 5
+    both = best_word_share(telling, telling, truth)
+    assert both == pytest.approx(1, abs=0.3)

@@ -44,6 +44,11 @@ def test_probabilities_equal_the_reference(seed, norm):
         assert np.allclose(said[i].tolist(), [reference.pr_relation_said(world, x, words) for x in world.relations])
         expected = [reference.pr_relation_with_mention(world, h, x, t, words) for x in world.relations]
         assert np.allclose(both[i].tolist(), expected)
+    pbe.word_share.fill_(0.3)
+    less = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets).exp()
+    for i, (h, _, t, words) in enumerate(ROWS):
+        expected = [reference.pr_relation_with_mention(world, h, x, t, words, 0.3) for x in world.relations]
+        assert np.allclose(less[i].tolist(), expected)
 
 
 @given(SEEDS, NORMS)

@@ -55,6 +55,10 @@ class Popularity:
         counts = torch.from_numpy(np.bincount(self.facts.triples[:, 1], minlength=self.relations)).float()
         return (counts if candidates is None else counts[candidates]).expand(len(head), -1)
 
+    @property
+    def word_share(self) -> float:
+        return 1.0
+
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
         return torch.zeros(len(offsets) - 1, self.relations if candidates is None else len(candidates))
 
