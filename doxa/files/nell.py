@@ -56,6 +56,12 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
                 raise DoxaError(
                     f"{source.name}, line {table['line'][0]}: no header of a NELL dump", f"expected: {HEADER}"
                 )
+            twice = [heading for heading in HEADINGS if headings.count(heading) > 1]
+            if twice:
+                raise DoxaError(
+                    f"{source.name}, line {table['line'][0]}: the header names {twice[0]!r} twice",
+                    f"expected: {HEADER}",
+                )
             names = {f"c{number}": HEADINGS[name] for number, name in enumerate(headings) if name in HEADINGS}
             table = table.slice(1)
         yield _belief(table.select("line", *names).rename(names), options.patterns)
