@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from doxa import calibrator
@@ -121,3 +122,13 @@ def test_the_threads_of_the_process_are_left_as_they_were(parts):
     torch.set_num_threads(1)
     fit(parts[0], **(SETTINGS | {"threads": 2, "epochs": 1}))
     assert torch.get_num_threads() == 1
+
+
+def test_words_that_mislead_validation_count_less():
+    table = board(6)
+    train, valid = split(Beliefs.from_table(table), (0.3,), seed=0)
+    turned = valid.to_table().with_columns(mention=pl.Series(valid.to_table()["mention"].to_list()[::-1]))
+    settings = {"dimension": 8, "epochs": 30, "batch": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
+    right, wrong = (fit(train, part, **settings).pbe.word_share.item() for part in (valid, Beliefs.from_table(turned)))
+    assert wrong < right
+    assert wrong != 1

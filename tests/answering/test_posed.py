@@ -44,3 +44,12 @@ def test_a_question_whose_answer_is_no_candidate_is_not_asked():
     backwards = beliefs([("tea", "likes", "ann")], ("head", "relation", "tail")).encoded(model.names)
     assert len(posed(model.pbe, backwards, model.known, "tail").truth) == 0
     assert len(posed(model.pbe, backwards, model.known, "relation").truth) == 1
+
+
+def test_probabilities_of_new_answers_sum_to_one_among_themselves():
+    some = beliefs(ROWS, ("head", "relation", "tail", "mention"))
+    model = fit(some, dimension=4, epochs=2, holdout=0.0, threads=1)
+    new = model.tails("bob", "likes", top=99, new_only=True)
+    assert {answer.name for answer in new} == {"milk"}
+    assert sum(answer.probability for answer in new) == pytest.approx(1)
+    assert sum(answer.probability for answer in model.tails("bob", "likes", top=99)) == pytest.approx(1)

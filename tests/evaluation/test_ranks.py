@@ -131,3 +131,23 @@ def test_mapping_kinds_equal_the_reference(rows):
     found = mapping_kinds(Facts(np.array(rows), 6, 3))
     for relation in {r for _, r, _ in rows}:
         assert found[relation] == reference.mapping_kind(rows, relation)
+
+
+def test_relations_are_ranked_with_words_at_their_share():
+    from doxa.answering.posed import posed
+
+    pbe, _ = random_pbe(5)
+    some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
+                   ("head", "relation", "tail", "mention"))  # fmt: skip
+    nothing = Facts(np.zeros((0, 3), np.int64), pbe.entities, pbe.relations)
+    found = []
+    for share in (1.0, 0.01, 20.0):
+        pbe.word_share.fill_(share)
+        questions = posed(pbe, some, nothing, "relation_said")
+        with torch.no_grad():
+            table = questions.table(torch.arange(4))
+        own = table.gather(1, questions.truth[:, None])
+        expected = (1 + (table > own).sum(1)).tolist()
+        assert relation_ranks(pbe, some, nothing).raw.tolist() == expected
+        found.append(expected)
+    assert found[1] != found[2]

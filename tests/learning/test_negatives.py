@@ -85,3 +85,18 @@ def test_a_belief_that_cannot_be_made_false_has_no_twin():
     false, source = corrupt(some, Facts(some.triples, 4, 2), 0)
     assert 0 not in source  # r has one head and one tail
     assert set(false.to_table().select("head", "relation", "tail").rows()) == {("d", "s", "c")}
+
+
+def test_among_all_a_falsehood_may_name_entities_the_relation_never_had_there():
+    rows = [(f"a{i}", "r", f"b{i}") for i in range(10)] + [(f"c{i}", "s", f"d{i}") for i in range(10)]
+    some = beliefs(rows)
+    known = Facts(some.triples, len(some.names.entities), len(some.names.relations))
+    seen = {(r, h) for h, r, _ in some.triples.tolist()} | {(r, t) for _, r, t in some.triples.tolist()}
+
+    def strangers(among):
+        false, _ = corrupt(some, known, 0, among)
+        assert not known.contains(*false.triples.T).any()
+        return sum(not {(r, h), (r, t)} <= seen for h, r, t in false.triples.tolist())
+
+    assert strangers("relation") == 0
+    assert strangers("all") > 5
