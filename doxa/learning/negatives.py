@@ -9,33 +9,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from doxa import kernels
 from doxa.beliefs import Beliefs, Ids
 from doxa.facts import Facts, Pairs
 from doxa.mentions import Ragged
-from doxa.pbe import PBE
+from doxa.pbe import PBE, Batch
+from doxa.scores.comparison import Places
 from doxa.settings import Settings
 
 
-class Places(NamedTuple):
-    """Rows and columns in a table of beliefs by candidates."""
+class Own(NamedTuple):
+    """Where candidates must not count as false."""
 
-    rows: Tensor
-    columns: Tensor
+    heads: Places
+    relations: Places
+    tails: Places
 
 
 @dataclass(frozen=True)
 class Candidates:
     """Ids that every belief of a batch is compared with as head, as relation and as tail; each sorted and distinct.
 
-    The other three are the places where a candidate must not count as false: None is the belief's own truth alone.
+    `own` are the places where they must not count as false: None is each belief's own truth alone.
     """
 
     heads: Tensor
     relations: Tensor
     tails: Tensor
-    true_heads: Places | None = None
-    true_relations: Places | None = None
-    true_tails: Places | None = None
+    own: Own | None = None
 
     def for_terms(self, settings: Settings, with_words: bool) -> Candidates:
         """Those that terms with a weight compare with; none for the others."""
@@ -48,31 +49,35 @@ class Candidates:
             tails=self.tails if settings.tail_weight else none,
         )
 
+    def own_places(self, batch: Batch) -> Own:
+        """Where they must not count as false for the beliefs of a batch."""
+        return self.own or Own(
+            _where(batch.head, self.heads),
+            _where(batch.relation, self.relations),
+            _where(batch.tail, self.tails),
+        )
+
     def without_known(self, beliefs: Beliefs, rows: Ids, known: Facts) -> Candidates:
         """The same candidates, of which none that completes a known fact counts as false."""
         head, relation, tail = (column[rows] for column in (beliefs.head, beliefs.relation, beliefs.tail))
-        return replace(
-            self,
-            true_heads=_places(known.heads(relation, tail), self.heads),
-            true_relations=_places(known.links(head, tail), self.relations),
-            true_tails=_places(known.tails(head, relation), self.tails),
+        own = Own(
+            _places(known.heads(relation, tail), self.heads),
+            _places(known.links(head, tail), self.relations),
+            _places(known.tails(head, relation), self.tails),
         )
+        return replace(self, own=own)
 
 
 def _places(known: Pairs, candidates: Tensor) -> Places:
     question, answer = (torch.from_numpy(part) for part in known)
-    found = own_places(answer, candidates)
+    found = _where(answer, candidates)
     return Places(question[found.rows], found.columns)
 
 
-def own_places(truth: Tensor, candidates: Tensor) -> Places:
+def _where(truth: Tensor, candidates: Tensor) -> Places:
     """Where each belief's truth stands among the candidates, which are sorted and distinct, if it is there."""
-    if not len(candidates):
-        return Places(candidates, candidates)
-    among, own = candidates.numpy(), truth.numpy()
-    column = np.searchsorted(among[:-1], own)
-    rows = np.flatnonzero(among[column] == own)
-    return Places(torch.from_numpy(rows), torch.from_numpy(column[rows]))
+    rows, columns = kernels.find(truth.numpy(), candidates.numpy())
+    return Places(torch.from_numpy(rows), torch.from_numpy(columns))
 
 
 def every_candidate(pbe: PBE) -> Candidates:
@@ -80,16 +85,40 @@ def every_candidate(pbe: PBE) -> Candidates:
     return Candidates(pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)
 
 
-def draw_candidates(every: Candidates, count: int, random: np.random.Generator) -> Candidates:
-    """`count` distinct ones of each kind, all equally likely; all there are where that is fewer."""
+class Urn:
+    """Draws candidates for one batch after another.
 
-    def some(ids: Tensor) -> Tensor:
-        if count >= len(ids):
-            return ids
-        return ids[torch.from_numpy(np.sort(random.choice(len(ids), count, replace=False, shuffle=False)))]
+    Of the heads, all subsets are equally likely, and of the tails. But both sides have the same entities as far as
+    they can: a step looks up, pulls and moves each of them once for both.
+    """
 
-    heads, relations = some(every.heads), some(every.relations)
-    return Candidates(heads, relations, heads if every.tails is every.heads else some(every.tails))
+    def __init__(self, every: Candidates) -> None:
+        self.every = every
+        heads, tails = every.heads.numpy(), every.tails.numpy()
+        self._both = np.intersect1d(heads, tails, assume_unique=True)
+        self._only = [np.setdiff1d(side, self._both, assume_unique=True) for side in (heads, tails)]
+
+    def draw(self, count: int, random: np.random.Generator) -> Candidates:
+        """`count` distinct ones of each kind; all there are where that is fewer."""
+        shared = _some(self._both, count, random)
+        heads, tails = (
+            self._side(only, shared, count, random) if count < len(all_of_them) else all_of_them
+            for only, all_of_them in zip(self._only, (self.every.heads, self.every.tails), strict=True)
+        )
+        relations = self.every.relations
+        if count < len(relations):
+            relations = torch.from_numpy(np.sort(_some(relations.numpy(), count, random)))
+        return Candidates(heads, relations, tails)
+
+    def _side(self, only: Ids, shared: Ids, count: int, random: np.random.Generator) -> Tensor:
+        """As many of the shared ones as a draw among all of this side would have, and the rest of its own."""
+        some = random.hypergeometric(len(self._both), len(only), count)
+        return torch.from_numpy(np.sort(np.concatenate([shared[:some], _some(only, count - some, random)])))
+
+
+def _some(ids: Ids, count: int, random: np.random.Generator) -> Ids:
+    """So many of them, or all there are, in any order."""
+    return ids[random.choice(len(ids), min(count, len(ids)), replace=False)]
 
 
 def corrupted_head_share(facts: Facts, corruption: str) -> Tensor:

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from doxa.learning.negatives import Candidates, Places, own_places
+from doxa.learning.negatives import Candidates
 from doxa.pbe import PBE, Batch
-from doxa.scores.comparison import Compared, Comparison, Scores, scaled, table_of
+from doxa.scores.comparison import Compared, Comparison, Places, Scores, scaled, table_of
 from doxa.scores.score import VectorScore
 from doxa.settings import Settings
 
@@ -72,21 +72,20 @@ class _Term(NamedTuple):
 def _terms(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, rows: Rows | None) -> Iterator[_Term]:
     """Those with a weight, one after the other."""
     asked = _ById(pbe, batch, candidates) if rows is None else _ByVector(pbe, rows)
-    truth, floor = asked.truth(), settings.epsilon
+    own, truth, floor = candidates.own_places(batch), asked.truth(), settings.epsilon
     if settings.head_weight:
-        own = candidates.true_heads or own_places(batch.head, candidates.heads)
-        yield _Term("head", settings.head_weight, truth, asked.heads(), own, floor)
+        yield _Term("head", settings.head_weight, truth, asked.heads(), own.heads, floor)
     if settings.tail_weight:
-        own = candidates.true_tails or own_places(batch.tail, candidates.tails)
-        yield _Term("tail", settings.tail_weight, truth, asked.tails(), own, floor)
-    own = candidates.true_relations or own_places(batch.relation, candidates.relations)
+        yield _Term("tail", settings.tail_weight, truth, asked.tails(), own.tails, floor)
     if settings.relation_weight:
-        yield _Term("relation", settings.relation_weight, truth, asked.relations(), own, floor)
+        yield _Term("relation", settings.relation_weight, truth, asked.relations(), own.relations, floor)
     if settings.mention_weight and pbe.mention is not None and len(batch.words):
         words = pbe.mention.said(batch.words, batch.offsets)
         true_vectors, vectors = asked.relation_vectors()
         true_said = pbe.mention.each(words, true_vectors)
-        yield _Term("said", settings.mention_weight, true_said, pbe.mention(words, vectors), own, settings.eta)
+        yield _Term(
+            "said", settings.mention_weight, true_said, pbe.mention(words, vectors), own.relations, settings.eta
+        )
 
 
 def estimates(
@@ -191,54 +190,28 @@ class _Estimate(NamedTuple):
     factor: Tensor
 
 
-LARGE = 1e30
-"""Sums of exponentials beyond this are made again, relative to the largest."""
-
-_Rule = Callable[[Tensor, Tensor, float, Tensor | float, Places, Tensor | None], _Estimate | None]
-"""truth, table, slope, offset, own places, into: the scores are offset + slope · table; the weights are written into
-the last, which may be the table itself, or else anew. None where the rule cannot tell without the largest score."""
+_Rule = Callable[[Tensor, Tensor, Places], _Estimate]
+"""truth, others, own places → estimate; the others are overwritten."""
 
 
-def _share(
-    truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places, into: Tensor | None
-) -> _Estimate | None:
-    """log p = −log(1 + Σ exp(other − truth)), own places left out.
+def _share(truth: Tensor, others: Tensor, own: Places) -> _Estimate:
+    """log p = log exp(truth) / (exp(truth) + Σ exp(other)), own places left out.
 
-    Derivatives: 1 − p by the truth, −softmax by the others. None where an exponential overflows.
+    Derivatives: 1 − p by the truth, −softmax by the others. All relative to the largest score: nothing overflows.
     """
-    weights = torch.add((offset - truth)[:, None], table, alpha=slope, out=into).exp_()
-    weights[own.rows, own.columns] = 0.0
-    total = weights.sum(1).add_(1.0)
-    if not total.amax().item() < LARGE:
-        return None
-    share = total.reciprocal()
-    return _Estimate(share.log(), 1 - share, weights, -share[:, None])
-
-
-def _share_far_below(truth: Tensor, table: Tensor, slope: float, offset: Tensor | float, own: Places) -> _Estimate:
-    """The same where the truth may lie so far below others that exponentials of the differences overflow."""
-    places = (own.rows, own.columns)
-    others = (table * slope + offset).index_put_(places, table.new_tensor(-torch.inf))
-    top = torch.maximum(others.amax(1), truth)
+    others[own.rows, own.columns] = -torch.inf
+    top = torch.maximum(others.amax(1), truth) if others.shape[1] else truth
     weights = others.sub_(top[:, None]).exp_()
     mine = (truth - top).exp_()
     total = weights.sum(1).add_(mine)
     return _Estimate(truth - top - total.log(), 1 - mine / total, weights, -1 / total[:, None])
 
 
-def _shortfall(
-    truth: Tensor,
-    table: Tensor,
-    slope: float,
-    offset: Tensor | float,
-    own: Places,
-    into: Tensor | None,
-    margin: float,
-) -> _Estimate:
+def _shortfall(truth: Tensor, others: Tensor, own: Places, margin: float) -> _Estimate:
     """− mean [γ + other − truth]₊; every candidate within the margin pulls alike."""
-    short = torch.add((offset + margin - truth)[:, None], table, alpha=slope, out=into).clamp_min_(0)
+    short = others.add_((margin - truth)[:, None]).clamp_min_(0)
     short[own.rows, own.columns] = 0.0
-    share = 1 / _false_ones(table, own)
+    share = 1 / _false_ones(others, own)
     value = -short.sum(1) * share
     within = short.sign_()
     return _Estimate(value, within.sum(1) * share, within, -share[:, None])
@@ -249,7 +222,7 @@ class _OfTable(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, truth: Tensor, table: Tensor, own: Places, rule: _Rule) -> Tensor:
-        found = rule(truth, table, 1.0, 0.0, own, None) or _share_far_below(truth, table, 1.0, 0.0, own)
+        found = rule(truth, table.clone(), own)
         ctx.save_for_backward(found.by_truth, found.weights, found.factor)
         return found.value
 
@@ -286,14 +259,10 @@ class _WeightedSum(torch.autograd.Function):
         rule: _Rule,
         weights: Tensor,
     ) -> Tensor:
-        table = comparison.table(points, candidates)
-        found = rule(truth, table, slope, offset, own, None if comparison.keeps_table else table)
-        if found is None:
-            table = comparison.table(points, candidates)
-            found = _share_far_below(truth, table, slope, offset, own)
-        factors = found.factor * (weights * slope)[:, None]
-        of_points, of_candidates = comparison.pull(found.weights, factors, points, candidates, table)
-        ctx.save_for_backward(found.by_truth * weights, of_points, of_candidates)
+        others = Compared(points, candidates, comparison, slope, offset)
+        found = (_share_compared(truth, others, own) if rule is _share else None) or _compared(truth, others, own, rule)
+        pulled = comparison.pull(found.weights, found.factor * (weights * slope)[:, None], points, candidates)
+        ctx.save_for_backward(found.by_truth * weights, *pulled)
         return found.value.dot(weights)
 
     @staticmethod
@@ -304,6 +273,30 @@ class _WeightedSum(torch.autograd.Function):
             of_truth, of_points, of_candidates = of_truth * factor, of_points * factor, of_candidates * factor
         of_offset = -of_truth.sum() if ctx.needs_input_grad[3] else None
         return of_truth, of_points, of_candidates, of_offset, *[None] * 5
+
+
+def _compared(truth: Tensor, others: Compared, own: Places, rule: _Rule) -> _Estimate:
+    """An estimate whose weights are as `pull` takes them."""
+    table = others.comparison.table(others.points, others.candidates)
+    found = rule(truth, torch.add(torch.as_tensor(others.offset), table, alpha=others.slope), own)
+    return found._replace(weights=others.comparison.weights(found.weights, table))
+
+
+LARGE = 1e30
+"""Sums of exponentials beyond this are made again, relative to the largest."""
+
+
+def _share_compared(truth: Tensor, others: Compared, own: Places) -> _Estimate | None:
+    """The same by `_share`, relative to the truth, in one pass over the table: log p = −log(1 + Σ exp(other − truth)).
+
+    None where the truth lies so far below others that exponentials overflow.
+    """
+    levels = others.offset - truth
+    weights, total = others.comparison.shares(others.points, others.candidates, levels, others.slope, own)
+    share = total.add_(1.0).reciprocal_()
+    if not share.amin().item() > 1 / LARGE:
+        return None
+    return _Estimate(share.log(), 1 - share, weights, -share[:, None])
 
 
 def negative_estimate(

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adagrad import adagrad
 
-from doxa.learning.constraints import Constraint
+from doxa import kernels
 
 
 class RowOptimiser:
-    """Moves each parameter against its gradient; `constraints` are by the names of the parameters they hold for."""
+    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for."""
 
-    def __init__(self, module: nn.Module, constraints: Mapping[str, Constraint] | None = None) -> None:
+    def __init__(self, module: nn.Module, constraints: Mapping[str, float] | None = None) -> None:
         self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.constraints = constraints or {}
 
@@ -24,20 +24,25 @@ class RowOptimiser:
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue
-            rows, gradient = _touched(parameter.grad)
-            put_back = self.constraints.get(name)
-            if rows is None:
-                self.move(name, None, parameter, gradient, rate)
-                if put_back:
-                    parameter.copy_(put_back(parameter))
+            if parameter.grad.is_sparse:
+                self.move_rows(name, parameter, *_touched(parameter.grad), rate)
             else:
-                moved = parameter.index_select(0, rows)
-                self.move(name, rows, moved, gradient, rate)
-                parameter.index_copy_(0, rows, put_back(moved) if put_back else moved)
+                self.move(name, parameter, parameter.grad, rate)
             parameter.grad = None
 
-    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
-        """Move the values, which are the given rows (all when None) of the parameter of that name."""
+    @torch.no_grad()
+    def warm_up(self) -> None:
+        """Move no rows, so that what moves them is compiled."""
+        for name, parameter in self.parameters.items():
+            if parameter.ndim == 2:
+                self.move_rows(name, parameter, torch.zeros(0, dtype=torch.int64), parameter.new_zeros(0, 1), 0.0)
+
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
+        """Move the whole parameter of that name."""
+        raise NotImplementedError
+
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        """Move the given rows, which are distinct, of the table of that name, and put them back."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
@@ -57,19 +62,22 @@ class RowAdagrad(RowOptimiser):
     """
 
     def __init__(
-        self, module: nn.Module, constraints: Mapping[str, Constraint] | None = None, epsilon: float = 1e-10
+        self, module: nn.Module, constraints: Mapping[str, float] | None = None, epsilon: float = 1e-10
     ) -> None:
         super().__init__(module, constraints)
         self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
         self.epsilon, self.count = epsilon, torch.zeros(())
 
-    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
-        total = self.sums[name] if rows is None else self.sums[name].index_select(0, rows)
-        # one pass over the rows; the counts of steps matter only to rates that decay, which ours does by itself
-        adagrad([values], [gradient], [total], [self.count], fused=True, has_sparse_grad=False, has_complex=False,
-                lr=rate, weight_decay=0.0, lr_decay=0.0, eps=self.epsilon, maximize=False)  # fmt: skip
-        if rows is not None:
-            self.sums[name].index_copy_(0, rows, total)
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
+        # one pass over all; the counts of steps matter only to rates that decay, which ours does by itself
+        adagrad([values], [gradient], [self.sums[name]], [self.count], fused=True, has_sparse_grad=False,
+                has_complex=False, lr=rate, weight_decay=0.0, lr_decay=0.0, eps=self.epsilon,
+                maximize=False)  # fmt: skip
+
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        least = self.constraints.get(name, 0.0)
+        given = (table.numpy(), self.sums[name].numpy(), rows.numpy(), gradient.numpy())
+        kernels.adagrad(*given, *(given[0].dtype.type(number) for number in (rate, self.epsilon, least)))
 
     def state(self) -> dict[str, Tensor]:
         return self.sums
@@ -78,16 +86,19 @@ class RowAdagrad(RowOptimiser):
 class RowSGD(RowOptimiser):
     """Stochastic gradient descent, the paper's: x ← x − rate · g for the touched rows."""
 
-    def move(self, name: str, rows: Tensor | None, values: Tensor, gradient: Tensor, rate: float) -> None:
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
         values.add_(gradient, alpha=-rate)
 
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        kind = table.numpy().dtype.type
+        given = (table.numpy(), rows.numpy(), gradient.numpy())
+        kernels.descend(*given, kind(rate), kind(self.constraints.get(name, 0.0)))
 
-def _touched(gradient: Tensor) -> tuple[Tensor | None, Tensor]:
-    """The distinct touched rows and their summed gradients; no row numbers for a dense gradient."""
-    if not gradient.is_sparse:
-        return None, gradient
+
+def _touched(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct touched rows and their summed gradients."""
     rows, values = gradient._indices()[0], gradient._values()
-    if (rows[1:] > rows[:-1]).all():
+    if len(kernels.distinct(rows.numpy())[0]) == len(rows):
         return rows, values
     summed = gradient.coalesce()
     return summed.indices()[0], summed.values()

@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import embedding
 
+from doxa import kernels
 from doxa.learning.negatives import Candidates
 from doxa.learning.objectives import Rows, total
 from doxa.pbe import PBE, Batch
 from doxa.settings import Settings
-
-DENSE = 2
-"""A table with fewer rows than this many times those looked up is moved as a whole."""
 
 
 class Step(nn.Module):
@@ -60,7 +59,8 @@ class Step(nn.Module):
             for name, (of_entities, table) in self._tables.items()
         }
         local = replace(batch, head=head, relation=relation, tail=tail)
-        drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails)
+        own = candidates.own_places(batch)
+        drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails, own=own)
         loss: Tensor = functional_call(self, small, (local, drawn, share))
         return loss
 
@@ -78,12 +78,12 @@ class _Touched:
 
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor]:
-        ids, inverse = torch.unique(self.columns, return_inverse=True)
-        return ids, inverse
+        ids, places = kernels.distinct(self.columns.numpy())
+        return torch.from_numpy(ids), torch.from_numpy(places)
 
     @property
     def ids(self) -> Tensor:
-        """The distinct ones, sorted."""
+        """Each once."""
         return self._distinct[0]
 
     @property
@@ -92,10 +92,7 @@ class _Touched:
         return torch.split(self._distinct[1], self.lengths)
 
     def rows(self, table: Tensor) -> tuple[Tensor, ...]:
-        """The rows of each column, (len(column), d); their gradients come back to the table summed, each row once.
-
-        The gradient is sparse unless so many rows were looked up that a dense one is cheaper.
-        """
+        """The rows of each column, (len(column), d); their gradients come back to the table summed, each row once."""
         given: tuple[Tensor, ...] = _Rows.apply(table, self)  # type: ignore[no-untyped-call]
         return given
 
@@ -108,12 +105,9 @@ class _Rows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        touched, (count, width) = ctx.touched, ctx.shape
-        dense = count < DENSE * len(touched.columns)
-        places = torch.split(touched.columns, touched.lengths) if dense else touched.places
-        summed = gradients[0].new_zeros(count if dense else len(touched.ids), width)
-        for place, gradient in zip(places, gradients, strict=True):
-            summed.index_add_(0, place, gradient)
-        if dense:
-            return summed, None
+        touched = ctx.touched
+        summed = gradients[0].new_empty(len(touched.ids), ctx.shape[1])
+        filled = np.zeros(len(summed), bool)
+        for places, gradient in zip(touched.places, gradients, strict=True):
+            kernels.add_rows(summed.numpy(), filled, places.numpy(), gradient.contiguous().numpy())
         return torch.sparse_coo_tensor(touched.ids[None], summed, ctx.shape, check_invariants=False), None

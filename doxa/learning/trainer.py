@@ -28,7 +28,7 @@ from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.choice import chosen
 from doxa.learning.constraints import constrain, constraints
-from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
+from doxa.learning.negatives import Candidates, Urn, corrupted_head_share, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
@@ -111,11 +111,11 @@ class Trainer:
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
-        self._every = every_candidate(pbe)
+        every = every_candidate(pbe)
         if ranking:
             everyone = torch.arange(pbe.entities)
-            self._every = replace(self._every, heads=everyone, tails=everyone)
-        self._every = self._every.for_terms(settings, with_words=pbe.mention is not None)
+            every = replace(every, heads=everyone, tails=everyone)
+        self._urn = Urn(every.for_terms(settings, with_words=pbe.mention is not None))
 
     @cached_property
     def _facts(self) -> Facts:
@@ -131,7 +131,7 @@ class Trainer:
 
     def run(self) -> Memory:
         """Learn until the epochs or the time budget are used up, or quality no longer rises."""
-        self._warm_up()
+        self.warm_up()
         memory, began = self.memory, time.monotonic() - self.memory.seconds
         saved = told = time.monotonic()
         first = (memory.step, memory.seconds)
@@ -158,13 +158,14 @@ class Trainer:
         self.keep_best()
         return memory
 
-    def _warm_up(self) -> None:
-        """Two steps that are thrown away: the first parallel operations of a process may be divided among threads in
-        another way than all later ones, and so round differently."""
+    def warm_up(self) -> None:
+        """Compile what is compiled, and take two steps that are thrown away: the first parallel operations of a process
+        may be divided among threads in another way than all later ones, and so round differently."""
         rows = np.arange(min(self.batch, len(self.beliefs)))
         for _ in range(2):
             _backpropagate(self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows)))
             self.pbe.zero_grad()
+        self.optimiser.warm_up()
 
     def keep_best(self) -> None:
         """Go back to the weights of the best epoch, unless the last ones, validated too, are as good."""
@@ -213,10 +214,10 @@ class Trainer:
         return value
 
     def _candidates(self, number: int, rows: Ids) -> Candidates:
-        drawn = self._every
+        drawn = self._urn.every
         if self.settings.training_estimator != "exact":
             random = np.random.default_rng([self.settings.seed, 2, number])
-            drawn = draw_candidates(self._every, self.settings.candidates, random)
+            drawn = self._urn.draw(self.settings.candidates, random)
         return drawn.without_known(self.beliefs, rows, self._facts) if self.settings.avoid_known else drawn
 
     def order(self, epoch: int) -> Ids:

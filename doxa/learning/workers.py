@@ -48,6 +48,7 @@ def run_with_workers(trainer: Trainer, workers: int) -> Memory:
         raise DoxaError("several workers need a system that can fork processes", "use --workers 1")
     workers = min(workers, trainer.steps_per_epoch)
     context = multiprocessing.get_context("fork")
+    trainer.warm_up()
     trainer.pbe.share_memory()
     for total in trainer.optimiser.state().values():
         _shared(total)

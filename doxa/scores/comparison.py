@@ -3,7 +3,7 @@
     product    p · c                 ∂/∂p = c
     distance   ‖p − c‖₂              ∂/∂p = (p − c) / ‖p − c‖₂
 
-A table is one matrix product, ‖p − c‖² = (−2p, ‖p‖², 1) · (c, 1, ‖c‖²), and so is the pull on either side. A
+A table is one matrix product, ‖p − c‖² = ‖p‖² + ‖c‖² − 2 p · c, and so is the pull on either side. A
 `Compared` is a table of scores not yet made: whoever turns it into a loss may do so without keeping the table for its
 gradient.
 """
@@ -11,7 +11,7 @@ gradient.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -24,10 +24,15 @@ SMALLEST = 1e-30
 """Least square where both vectors are zero."""
 
 
-class Comparison(Protocol):
-    """One number for a point and a candidate; `keeps_table` says that a pull needs the table as it was."""
+class Places(NamedTuple):
+    """Rows and columns in a table of beliefs by candidates."""
 
-    keeps_table: bool
+    rows: Tensor
+    columns: Tensor
+
+
+class Comparison(Protocol):
+    """One number for a point and a candidate."""
 
     def each(self, points: Tensor, others: Tensor) -> Tensor:
         """Of every point with the one beside it, (B, d), (B, d) → (B,), with gradients."""
@@ -37,20 +42,29 @@ class Comparison(Protocol):
         """(B, d), (C, d) → (B, C), outside the gradient."""
         ...
 
-    def pull(
-        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    def shares(
+        self, points: Tensor, candidates: Tensor, levels: Tensor, slope: float, without: Places
     ) -> tuple[Tensor, Tensor]:
-        """Gradients of points and candidates when entry (i, j) has the gradient factorᵢ · weightᵢⱼ.
+        """e = exp(level + slope · number): weights for `pull`, (B, C), and the sums of e, (B,).
 
-        (B, C), (B, 1), … → (B, d), (C, d). The weights may be overwritten.
+        In some places e is 0. The slope is such that a higher p · c makes a larger e.
+        """
+        ...
+
+    def weights(self, gradient: Tensor, table: Tensor) -> Tensor:
+        """Those of a gradient on the table, which is overwritten, for `pull`."""
+        ...
+
+    def pull(self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of points and candidates when that on the table is the weights' times a factor for each row.
+
+        (B, C), (B, 1), … → (B, d), (C, d).
         """
         ...
 
 
 class Product:
-    """p · c."""
-
-    keeps_table = False
+    """p · c. Weights are the gradient."""
 
     def each(self, points: Tensor, others: Tensor) -> Tensor:
         return (points * others).sum(-1)
@@ -58,37 +72,68 @@ class Product:
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         return points @ candidates.T
 
-    def pull(
-        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    def shares(
+        self, points: Tensor, candidates: Tensor, levels: Tensor, slope: float, without: Places
     ) -> tuple[Tensor, Tensor]:
+        from doxa import kernels  # slow to load, and for learning alone
+
+        weights, totals = _products(points, candidates, without), torch.empty_like(levels)
+        kernels.shares_of_products(*_arrays(weights, levels, slope, totals))
+        return weights, totals
+
+    def weights(self, gradient: Tensor, table: Tensor) -> Tensor:
+        return gradient
+
+    def pull(self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         return (weights @ candidates).mul_(factors), weights.T @ (points * factors)
 
 
 class Distance:
-    """‖p − c‖₂."""
-
-    keeps_table = True
+    """d = ‖p − c‖₂. Weights are the gradient over d."""
 
     def each(self, points: Tensor, others: Tensor) -> Tensor:
         return lengths(points - others)
 
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         near, far = _squares(points), _squares(candidates)
-        least = (near.amax() + far.amax()).item() * ROUNDING * torch.finfo(points.dtype).eps
-        if len(candidates) > 2 * len(points):  # too many to be copied
-            table = torch.addmm(far.T, points, candidates.T, alpha=-2).add_(near)
-        else:
-            left = torch.cat([points * -2, near, torch.ones_like(near)], dim=1)
-            table = left @ torch.cat([candidates, torch.ones_like(far), far], dim=1).T
-        return table.clamp_(min=max(least, SMALLEST)).sqrt_()
+        table = torch.addmm(far[None], points, candidates.T, alpha=-2).add_(near[:, None])
+        return table.clamp_(min=_least(near, far)).sqrt_()
 
-    def pull(
-        self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor, table: Tensor
+    def shares(
+        self, points: Tensor, candidates: Tensor, levels: Tensor, slope: float, without: Places
     ) -> tuple[Tensor, Tensor]:
-        weights = weights.div_(table)
+        from doxa import kernels
+
+        near, far = _squares(points), _squares(candidates)
+        weights, totals = _products(points, candidates, without), torch.empty_like(levels)
+        kernels.shares_of_distances(*_arrays(weights, near, far, _least(near, far), levels, slope, totals))
+        return weights, totals
+
+    def weights(self, gradient: Tensor, table: Tensor) -> Tensor:
+        return gradient.div_(table)
+
+    def pull(self, weights: Tensor, factors: Tensor, points: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
         of_points = (weights @ candidates).addcmul_(points, weights.sum(1, keepdim=True), value=-1).mul_(-factors)
-        of_candidates = (weights.T @ (points * factors)).addcmul_(candidates, weights.T @ factors, value=-1).neg_()
+        of_candidates = (weights.T @ (points * -factors)).addcmul_(candidates, weights.T @ factors)
         return of_points, of_candidates
+
+
+def _products(points: Tensor, candidates: Tensor, without: Places) -> Tensor:
+    """p · c, which is as low as can be in some places."""
+    products = points @ candidates.T
+    products[without.rows, without.columns] = -torch.inf
+    return products
+
+
+def _arrays(table: Tensor, *others: Tensor | float) -> list[Any]:
+    """The same as arrays and numbers of one kind."""
+    array = table.numpy()
+    return [array, *(other.numpy() if isinstance(other, Tensor) else array.dtype.type(other) for other in others)]
+
+
+def _least(near: Tensor, far: Tensor) -> float:
+    """The smallest square that is more than noise."""
+    return max(float(near.max() + far.max()) * ROUNDING * torch.finfo(near.dtype).eps, SMALLEST)
 
 
 PRODUCT, DISTANCE = Product(), Distance()
@@ -162,14 +207,14 @@ class _Table(torch.autograd.Function):
     def forward(ctx: Any, points: Tensor, candidates: Tensor, comparison: Comparison) -> Tensor:
         table = comparison.table(points, candidates)
         ctx.comparison = comparison
-        ctx.save_for_backward(points, candidates, table if comparison.keeps_table else None)
+        ctx.save_for_backward(points, candidates, table)
         return table
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
         points, candidates, table = ctx.saved_tensors
-        ones = points.new_ones(len(points), 1)
-        return *ctx.comparison.pull(gradients[0].clone(), ones, points, candidates, table), None
+        weights = ctx.comparison.weights(gradients[0].clone(), table)
+        return *ctx.comparison.pull(weights, points.new_ones(len(points), 1), points, candidates), None
 
 
 def lengths(vectors: Tensor) -> Tensor:
@@ -193,5 +238,6 @@ class _Lengths(torch.autograd.Function):
 
 
 def _squares(vectors: Tensor) -> Tensor:
-    squares: Tensor = torch.linalg.vector_norm(vectors, dim=1, keepdim=True).square()
+    """‖x‖² of every row, (B, d) → (B,)."""
+    squares: Tensor = torch.linalg.vector_norm(vectors, dim=1).square_()
     return squares

@@ -65,18 +65,25 @@ def neutral(table: nn.Embedding) -> None:
 
 def product(left: Tensor, right: Tensor) -> Tensor:
     """x · y, coordinate by coordinate, (B, d), (B, d) → (B, d)."""
-    made: Tensor = _Product.apply(left, right, 1)  # type: ignore[no-untyped-call]
-    return made
+    return _product(left, right, 1)
 
 
 def product_with_conjugate(left: Tensor, right: Tensor) -> Tensor:
     """x · ȳ, coordinate by coordinate."""
-    made: Tensor = _Product.apply(left, right, -1)  # type: ignore[no-untyped-call]
-    return made
+    return _product(left, right, -1)
+
+
+def _product(left: Tensor, right: Tensor, sign: int) -> Tensor:
+    """x · y for sign 1, x · ȳ for sign −1."""
+    if torch.is_grad_enabled() and (left.requires_grad or right.requires_grad):
+        made: Tensor = _Product.apply(left, right, sign)  # type: ignore[no-untyped-call]
+        return made
+    (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
+    return torch.cat([a * c - sign * b * d, b * c + sign * a * d], dim=-1)
 
 
 class _Product(torch.autograd.Function):
-    """x · y or x · ȳ. The gradient of the real product of two pairs of numbers: g ȳ and x̄ g, or g y and ḡ x."""
+    """The same for learning. The gradient g of the product gives g ȳ and g x̄ for x · y, g y and x ḡ for x · ȳ."""
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, sign: int) -> Tensor:
@@ -94,12 +101,11 @@ class _Product(torch.autograd.Function):
 
 
 def _multiplied(left: Tensor, right: Tensor, sign: int) -> Tensor:
-    """x · y for sign 1, x · ȳ for sign −1, written straight into its place."""
-    half = left.shape[-1] // 2
-    a, b, c, d = left[..., :half], left[..., half:], right[..., :half], right[..., half:]
-    made = torch.empty_like(left)
-    torch.mul(a, c, out=made[..., :half]).addcmul_(b, d, value=-sign)
-    torch.mul(b, c, out=made[..., half:]).addcmul_(a, d, value=sign)
+    from doxa import kernels  # slow to load, and for learning alone
+
+    made = torch.empty_like(left, memory_format=torch.contiguous_format)
+    x, y, xy = (each.detach().contiguous().view(-1, each.shape[-1]).numpy() for each in (left, right, made))
+    kernels.multiply(x, y, xy, xy.dtype.type(sign))
     return made
 
 

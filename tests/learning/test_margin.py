@@ -11,12 +11,13 @@ from doxa.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.learning.constraints import constrain, constraints
-from doxa.learning.negatives import Candidates, Places, corrupted_head_share, every_candidate
+from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
 from doxa.learning.objectives import estimates, margin_estimate, objective, softmax_estimate
 from doxa.learning.optimiser import RowAdagrad
 from doxa.learning.touched import Step
 from doxa.learning.trainer import Trainer
 from doxa.pbe import Batch
+from doxa.scores.comparison import Places
 from doxa.settings import Settings
 from doxa.systems import build, recipe
 from tests import reference
@@ -181,9 +182,9 @@ def test_exactly_the_known_candidates_are_left_out(known, seed):
     found = drawn.without_known(some, rows, Facts(some.triples, sizes[0], sizes[1]))
     facts = set(map(tuple, some.triples.tolist()))
     for column, ids, places in (
-        (0, drawn.heads, found.true_heads),
-        (1, drawn.relations, found.true_relations),
-        (2, drawn.tails, found.true_tails),
+        (0, drawn.heads, found.own.heads),
+        (1, drawn.relations, found.own.relations),
+        (2, drawn.tails, found.own.tails),
     ):
         expected = set()
         for i, row in enumerate(rows):

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from doxa.learning.negatives import Candidates, Places, every_candidate
+from doxa.learning.negatives import Candidates, every_candidate
 from doxa.learning.objectives import estimates, log_logistic, objective, softmax_estimate
 from doxa.learning.touched import Step
 from doxa.pbe import Batch
+from doxa.scores.comparison import Places
 from doxa.settings import Settings
 from doxa.systems import build
 from tests import reference

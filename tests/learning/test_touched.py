@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.learning.negatives import draw_candidates, every_candidate
+from doxa.learning.negatives import Urn, every_candidate
 from doxa.learning.objectives import objective
 from doxa.learning.touched import Step
 from doxa.pbe import Batch
@@ -26,16 +26,9 @@ WAYS = [{"estimator": name} for name in ("sampled", "negative", "exact")] + [
 ]
 
 
-@pytest.fixture(params=[0, 2], ids=["sparse", "dense"])
-def whole(request, monkeypatch):
-    """Whether gradients of small tables come as a whole."""
-    monkeypatch.setattr("doxa.learning.touched.DENSE", request.param)
-    return bool(request.param)
-
-
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_touched_rows_give_the_same_losses_and_gradients(score, way, whole):
+def test_touched_rows_give_the_same_losses_and_gradients(score, way):
     """The fast step, which never makes a table of scores where it need not, against the plain objective."""
     settings = Settings(score=score, dimension=4, negatives=3, scale=1.7, **way)
     pbe = build(SOME, settings).double()
@@ -45,7 +38,7 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way, whole):
     drawn = (
         every_candidate(pbe)
         if settings.estimator == "exact"
-        else draw_candidates(every_candidate(pbe), 2, np.random.default_rng(1))
+        else Urn(every_candidate(pbe)).draw(2, np.random.default_rng(1))
     )
     plain = objective(pbe, batch, drawn, settings)
     plain.sum().backward()
@@ -54,13 +47,12 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way, whole):
     loss = Step(pbe, settings).loss(batch, drawn)
     loss.backward()
     assert torch.allclose(loss, plain.sum())
-    assert pbe.score.entity.weight.grad.is_sparse is not (whole and pbe.score.by_vectors)
+    assert pbe.score.entity.weight.grad.is_sparse
     for name, gradient in dense.items():
         assert torch.allclose(dict(pbe.named_parameters())[name].grad.to_dense(), gradient, atol=1e-12), name
 
 
-def test_each_touched_row_comes_once(monkeypatch):
-    monkeypatch.setattr("doxa.learning.touched.DENSE", 0)
+def test_each_touched_row_comes_once():
     settings = Settings(dimension=4)
     pbe = build(SOME, settings)
     Step(pbe, settings).loss(Batch.of(SOME), every_candidate(pbe)).backward()

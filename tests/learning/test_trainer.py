@@ -227,7 +227,7 @@ def test_where_mentions_alone_count_a_batch_without_any_moves_nothing():
     some = Beliefs.from_table(table.with_columns(mention=pl.Series(np.where(silent, "", table["mention"].to_numpy()))))
     settings = SMALL.changed(head_weight=0.0, relation_weight=0.0, tail_weight=0.0, epochs=1)
     run = Trainer(build(some, settings), some, settings)
-    run._warm_up()
+    run.warm_up()
     before = weights(run)
     assert run.step(0, np.arange(len(some)), 0.0) == 0
     assert same(weights(run), before)
