@@ -15,10 +15,10 @@ from doxa.reproduction.report import results
 
 ROOT = Path(__file__).parent.parent
 LAYERS = [
-    "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "kernels", "scores",
-    "pbe", "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store", "curation", "model",
-    "export", "updating", "fitting", "tuning", "reproduction", "bench", "inspection", "api", "plots", "display",
-    "atlas", "demo", "commands", "cli",
+    "errors", "memory", "settings", "mentions", "beliefs", "facts", "files", "catalogue", "generate", "kernels",
+    "scores", "pbe", "systems", "credence", "calibrator", "learnt", "learning", "answering", "evaluation", "store",
+    "curation", "model", "export", "updating", "fitting", "tuning", "reproduction", "bench", "inspection", "api",
+    "plots", "display", "atlas", "demo", "commands", "cli",
 ]  # fmt: skip
 """Imports point from later to earlier."""
 

@@ -9,7 +9,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa import kernels
 from doxa.beliefs import Beliefs, Ids
 from doxa.facts import Facts, Pairs
 from doxa.mentions import Ragged
@@ -76,6 +75,8 @@ def _places(known: Pairs, candidates: Tensor) -> Places:
 
 def _where(truth: Tensor, candidates: Tensor) -> Places:
     """Where each belief's truth stands among the candidates, which are sorted and distinct, if it is there."""
+    from doxa import kernels  # slow to load, and for learning alone
+
     rows, columns = kernels.find(truth.numpy(), candidates.numpy())
     return Places(torch.from_numpy(rows), torch.from_numpy(columns))
 
@@ -85,40 +86,16 @@ def every_candidate(pbe: PBE) -> Candidates:
     return Candidates(pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)
 
 
-class Urn:
-    """Draws candidates for one batch after another.
+def draw_candidates(every: Candidates, count: int, random: np.random.Generator) -> Candidates:
+    """`count` distinct ones of each kind, all equally likely; all there are where that is fewer."""
 
-    Of the heads, all subsets are equally likely, and of the tails. But both sides have the same entities as far as
-    they can: a step looks up, pulls and moves each of them once for both.
-    """
+    def some(ids: Tensor) -> Tensor:
+        if count >= len(ids):
+            return ids
+        return ids[torch.from_numpy(np.sort(random.choice(len(ids), count, replace=False, shuffle=False)))]
 
-    def __init__(self, every: Candidates) -> None:
-        self.every = every
-        heads, tails = every.heads.numpy(), every.tails.numpy()
-        self._both = np.intersect1d(heads, tails, assume_unique=True)
-        self._only = [np.setdiff1d(side, self._both, assume_unique=True) for side in (heads, tails)]
-
-    def draw(self, count: int, random: np.random.Generator) -> Candidates:
-        """`count` distinct ones of each kind; all there are where that is fewer."""
-        shared = _some(self._both, count, random)
-        heads, tails = (
-            self._side(only, shared, count, random) if count < len(all_of_them) else all_of_them
-            for only, all_of_them in zip(self._only, (self.every.heads, self.every.tails), strict=True)
-        )
-        relations = self.every.relations
-        if count < len(relations):
-            relations = torch.from_numpy(np.sort(_some(relations.numpy(), count, random)))
-        return Candidates(heads, relations, tails)
-
-    def _side(self, only: Ids, shared: Ids, count: int, random: np.random.Generator) -> Tensor:
-        """As many of the shared ones as a draw among all of this side would have, and the rest of its own."""
-        some = random.hypergeometric(len(self._both), len(only), count)
-        return torch.from_numpy(np.sort(np.concatenate([shared[:some], _some(only, count - some, random)])))
-
-
-def _some(ids: Ids, count: int, random: np.random.Generator) -> Ids:
-    """So many of them, or all there are, in any order."""
-    return ids[random.choice(len(ids), min(count, len(ids)), replace=False)]
+    heads, relations = some(every.heads), some(every.relations)
+    return Candidates(heads, relations, heads if every.tails is every.heads else some(every.tails))
 
 
 def corrupted_head_share(facts: Facts, corruption: str) -> Tensor:

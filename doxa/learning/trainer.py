@@ -28,7 +28,7 @@ from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.choice import chosen
 from doxa.learning.constraints import constrain, constraints
-from doxa.learning.negatives import Candidates, Urn, corrupted_head_share, every_candidate
+from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
@@ -111,11 +111,11 @@ class Trainer:
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
-        every = every_candidate(pbe)
+        self._every = every_candidate(pbe)
         if ranking:
             everyone = torch.arange(pbe.entities)
-            every = replace(every, heads=everyone, tails=everyone)
-        self._urn = Urn(every.for_terms(settings, with_words=pbe.mention is not None))
+            self._every = replace(self._every, heads=everyone, tails=everyone)
+        self._every = self._every.for_terms(settings, with_words=pbe.mention is not None)
 
     @cached_property
     def _facts(self) -> Facts:
@@ -214,10 +214,10 @@ class Trainer:
         return value
 
     def _candidates(self, number: int, rows: Ids) -> Candidates:
-        drawn = self._urn.every
+        drawn = self._every
         if self.settings.training_estimator != "exact":
             random = np.random.default_rng([self.settings.seed, 2, number])
-            drawn = self._urn.draw(self.settings.candidates, random)
+            drawn = draw_candidates(self._every, self.settings.candidates, random)
         return drawn.without_known(self.beliefs, rows, self._facts) if self.settings.avoid_known else drawn
 
     def order(self, epoch: int) -> Ids:

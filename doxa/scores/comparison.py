@@ -97,16 +97,17 @@ class Distance:
     def table(self, points: Tensor, candidates: Tensor) -> Tensor:
         near, far = _squares(points), _squares(candidates)
         table = torch.addmm(far[None], points, candidates.T, alpha=-2).add_(near[:, None])
-        return table.clamp_(min=_least(near, far)).sqrt_()
+        least = max(float(near.max() + far.max()) * _noise(near), SMALLEST) if len(far) else SMALLEST
+        return table.clamp_(min=least).sqrt_()
 
     def shares(
         self, points: Tensor, candidates: Tensor, levels: Tensor, slope: float, without: Places
     ) -> tuple[Tensor, Tensor]:
         from doxa import kernels
 
-        near, far = _squares(points), _squares(candidates)
         weights, totals = _products(points, candidates, without), torch.empty_like(levels)
-        kernels.shares_of_distances(*_arrays(weights, near, far, _least(near, far), levels, slope, totals))
+        sides = (points, candidates, _noise(points), SMALLEST)
+        kernels.shares_of_distances(*_arrays(weights, *sides, levels, slope, totals))
         return weights, totals
 
     def weights(self, gradient: Tensor, table: Tensor) -> Tensor:
@@ -131,9 +132,9 @@ def _arrays(table: Tensor, *others: Tensor | float) -> list[Any]:
     return [array, *(other.numpy() if isinstance(other, Tensor) else array.dtype.type(other) for other in others)]
 
 
-def _least(near: Tensor, far: Tensor) -> float:
-    """The smallest square that is more than noise."""
-    return max(float(near.max() + far.max()) * ROUNDING * torch.finfo(near.dtype).eps, SMALLEST)
+def _noise(like: Tensor) -> float:
+    """Which part of a sum of squares may be rounding."""
+    return ROUNDING * torch.finfo(like.dtype).eps
 
 
 PRODUCT, DISTANCE = Product(), Distance()

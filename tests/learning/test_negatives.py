@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.facts import Facts
-from doxa.learning.negatives import Candidates, Urn, corrupt, every_candidate
+from doxa.learning.negatives import corrupt, draw_candidates, every_candidate
 from tests.worlds import beliefs, random_pbe
 
 
 def test_candidates_are_distinct_sorted_and_from_their_own_position():
     pbe, _ = random_pbe(0, entities=40, relations=20)
-    drawn = Urn(every_candidate(pbe)).draw(10, np.random.default_rng(0))
+    drawn = draw_candidates(every_candidate(pbe), 10, np.random.default_rng(0))
     for ids, pool in (
         (drawn.heads, pbe.seen_heads),
         (drawn.tails, pbe.seen_tails),
@@ -25,25 +25,19 @@ def test_candidates_are_distinct_sorted_and_from_their_own_position():
 
 def test_where_there_are_fewer_all_are_taken():
     pbe, _ = random_pbe(0)
-    drawn, every = Urn(every_candidate(pbe)).draw(1000, np.random.default_rng(0)), every_candidate(pbe)
+    drawn, every = draw_candidates(every_candidate(pbe), 1000, np.random.default_rng(0)), every_candidate(pbe)
     assert torch.equal(drawn.heads, every.heads)
     assert torch.equal(drawn.relations, every.relations)
 
 
-def test_every_candidate_is_equally_likely_on_its_side():
-    """Entities 0 to 5 are seen as heads alone, 15 to 19 as tails alone, and those between as both."""
-    urn, random = Urn(Candidates(torch.arange(15), torch.arange(6), torch.arange(6, 20))), np.random.default_rng(0)
-    counts, shared = torch.zeros(3, 20), 0
-    for _ in range(3000):
-        drawn = urn.draw(5, random)
-        for kind, ids in enumerate((drawn.heads, drawn.relations, drawn.tails)):
-            counts[kind, ids] += 1
-        shared += len(np.intersect1d(drawn.heads, drawn.tails))
-    assert (counts[0, :15] - 1000).abs().max() < 120  # standard deviation 26
-    assert (counts[1, :6] - 2500).abs().max() < 120
-    assert (counts[2, 6:] - 3000 * 5 / 14).abs().max() < 120
-    assert counts.sum() == 3 * 5 * 3000
-    assert shared > 3000 * 2  # of about 3 that either side has of those between; drawn apart they would have 1
+def test_every_candidate_is_equally_likely():
+    pbe, _ = random_pbe(0, entities=21)
+    random = np.random.default_rng(0)
+    counts = torch.zeros(21)
+    for _ in range(2000):
+        counts[draw_candidates(every_candidate(pbe), 4, random).heads] += 1
+    assert counts[-1] == 0  # never seen as head
+    assert (counts[:-1] - 400).abs().max() < 90  # mean 400, standard deviation 18
 
 
 triples = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=25)

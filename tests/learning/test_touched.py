@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.learning.negatives import Urn, every_candidate
+from doxa.learning.negatives import draw_candidates, every_candidate
 from doxa.learning.objectives import objective
 from doxa.learning.touched import Step
 from doxa.pbe import Batch
@@ -38,7 +38,7 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way):
     drawn = (
         every_candidate(pbe)
         if settings.estimator == "exact"
-        else Urn(every_candidate(pbe)).draw(2, np.random.default_rng(1))
+        else draw_candidates(every_candidate(pbe), 2, np.random.default_rng(1))
     )
     plain = objective(pbe, batch, drawn, settings)
     plain.sum().backward()

@@ -6,7 +6,7 @@ import torch
 
 from doxa.facts import Facts
 from doxa.fitting import fit
-from doxa.learning.negatives import Urn, every_candidate
+from doxa.learning.negatives import draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad
 from doxa.learning.touched import Step
 from doxa.model import Model
@@ -110,7 +110,7 @@ def test_only_touched_rows_move(variant):
     pbe = build(some, settings)
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
     batch = Batch.of(some, np.array([0]))
-    candidates = Urn(every_candidate(pbe)).draw(2, np.random.default_rng(0))
+    candidates = draw_candidates(every_candidate(pbe), 2, np.random.default_rng(0))
     Step(pbe, settings).loss(batch, candidates).backward()
     RowAdagrad(pbe).step(0.1)
     touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}

@@ -1,0 +1,197 @@
+"""The loops of a training step that PyTorch would make in several passes, compiled into one each.
+
+A row is read and written once, where it lies, instead of being copied out with its sums of squares, changed and put
+back; a table of products becomes one of weights while it is in the cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numba.extending import overload
+from numpy.typing import NDArray
+
+Floats = NDArray[np.floating[Any]]
+
+_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+
+
+@_compiled
+def adagrad(
+    table: Floats, sums: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, epsilon: float, least: float
+) -> None:
+    """s ← s + g², x ← x − rate · g / (√s + ε) for the given rows, which are then put back unless `least` is 0."""
+    for place in range(len(rows)):
+        row, total, pull = table[rows[place]], sums[rows[place]], gradient[place]
+        for j in range(len(row)):
+            g = pull[j]
+            s = total[j] + g * g
+            total[j] = s
+            row[j] -= rate * g / (np.sqrt(s) + epsilon)
+        if least:
+            put_back(row, least)
+
+
+@_compiled
+def descend(table: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, least: float) -> None:
+    """x ← x − rate · g for the given rows, which are then put back unless `least` is 0."""
+    for place in range(len(rows)):
+        row, pull = table[rows[place]], gradient[place]
+        for j in range(len(row)):
+            row[j] -= rate * pull[j]
+        if least:
+            put_back(row, least)
+
+
+@_compiled
+def put_back(row: Floats, least: float) -> None:
+    """x ← x / max(‖x‖, least)."""
+    squares = least - least
+    for j in range(len(row)):
+        squares += row[j] * row[j]
+    length = max(np.sqrt(squares), least)
+    for j in range(len(row)):
+        row[j] /= length
+
+
+@_compiled
+def shares_of_products(table: Floats, levels: Floats, slope: float, totals: Floats) -> None:
+    """x → e = exp(level + slope · x), with the total of each row."""
+    for i in range(len(table)):
+        row, level, total = table[i], levels[i], slope - slope
+        for j in range(len(row)):
+            e = exponential(level + slope * row[j])
+            total += e
+            row[j] = e
+        totals[i] = total
+
+
+@_compiled
+def shares_of_distances(
+    table: Floats,
+    points: Floats,
+    candidates: Floats,
+    noise: float,
+    smallest: float,
+    levels: Floats,
+    slope: float,
+    totals: Floats,
+) -> None:
+    """p · c → e / d for d² = ‖p‖² + ‖c‖² − 2 p · c and e = exp(level + slope · d), with the total of e of each row.
+
+    d² counts as this part of the largest ‖p‖² + ‖c‖² at least, which is `noise`, and as `smallest`.
+    """
+    near, far, least = squares(points), squares(candidates), smallest
+    if len(far):
+        least = max(noise * (near.max() + far.max()), smallest)
+    for i in range(len(table)):
+        row, level, square, total = table[i], levels[i], near[i], slope - slope
+        for j in range(len(row)):
+            d = np.sqrt(max(square + far[j] - (row[j] + row[j]), least))
+            e = exponential(level + slope * d)
+            total += e
+            row[j] = e / d
+        totals[i] = total
+
+
+@_compiled
+def squares(rows: Floats) -> Floats:
+    """‖x‖² of each."""
+    found = np.zeros(len(rows), rows.dtype)
+    for i in range(len(rows)):
+        row, total = rows[i], found[i]
+        for j in range(len(row)):
+            total += row[j] * row[j]
+        found[i] = total
+    return found
+
+
+@_compiled
+def distinct(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Each id once, in the order of first appearance, and for every one given its place among those.
+
+    By a table of hashes at most half full: no sorting, and nothing of the size of the vocabulary.
+    """
+    size = 4
+    while size < 2 * len(ids):
+        size *= 2
+    slots = np.full(size, -1, np.int64)
+    found, places, count = np.empty_like(ids), np.empty_like(ids), 0
+    for i in range(len(ids)):
+        slot = (ids[i] * 0x9E3779B1 >> 7) & (size - 1)
+        while slots[slot] >= 0 and found[slots[slot]] != ids[i]:
+            slot = (slot + 1) & (size - 1)
+        if slots[slot] < 0:
+            slots[slot] = count
+            found[count] = ids[i]
+            count += 1
+        places[i] = slots[slot]
+    return found[:count].copy(), places
+
+
+@_compiled
+def find(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which ids are among others, which are sorted and distinct, and where there."""
+    which, where, count = np.empty_like(ids), np.empty_like(ids), 0
+    for i in range(len(ids)):
+        place = np.searchsorted(among, ids[i])
+        if place < len(among) and among[place] == ids[i]:
+            which[count], where[count] = i, place
+            count += 1
+    return which[:count].copy(), where[:count].copy()
+
+
+@_compiled
+def add_rows(sums: Floats, filled: NDArray[np.bool_], places: NDArray[np.int64], rows: Floats) -> None:
+    """sums[place] ← row for the first row of a place, += row for the others; `filled` tells which have one."""
+    for i in range(len(places)):
+        total, row = sums[places[i]], rows[i]
+        if filled[places[i]]:
+            for j in range(len(row)):
+                total[j] += row[j]
+        else:
+            filled[places[i]] = True
+            for j in range(len(row)):
+                total[j] = row[j]
+
+
+@_compiled
+def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
+    """x · y of complex numbers for sign 1, x · ȳ for −1; the first half of a row are the real parts."""
+    half = left.shape[1] // 2
+    for i in range(len(left)):
+        a, b, c, d = left[i, :half], left[i, half:], right[i, :half], right[i, half:]
+        real, imaginary = made[i, :half], made[i, half:]
+        for j in range(half):
+            real[j] = a[j] * c[j] - sign * (b[j] * d[j])
+            imaginary[j] = b[j] * c[j] + sign * (a[j] * d[j])
+
+
+def exponential(x: float) -> float:
+    """exp x, for float32 from the least normal number to the largest, in arithmetic that is done for many at once.
+
+    2ᵏ · exp r with |r| ≤ ½ log 2, the second by its series to the seventh power, which is as exact as the numbers are.
+    """
+    raise NotImplementedError
+
+
+@overload(exponential, strict=False)
+def _exponential(x: numba.types.Type) -> Callable[[float], float]:
+    if x != numba.types.float32:
+        return lambda x: np.exp(x)
+    f = np.float32
+    per_octave, octave, rest = f(1 / np.log(2)), f(0.693359375), f(np.log(2) - 0.693359375)
+    c2, c3, c4, c5, c6, c7 = (f(1 / n) for n in (2, 6, 24, 120, 720, 5040))
+    low, high, half, one, bias, shift = f(-87), f(88), f(0.5), f(1), np.int32(127), np.int32(23)
+
+    def made(x: Any) -> Any:
+        x = min(max(x, low), high)
+        k = np.floor(x * per_octave + half)
+        r = x - k * octave - k * rest
+        series = one + r * (one + r * (c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * c7))))))
+        return series * np.int32((np.int32(k) + bias) << shift).view(f)
+
+    return made
