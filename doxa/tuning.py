@@ -69,6 +69,8 @@ Knobs = Mapping[str, Range | Choice]
 def space(settings: Settings) -> Knobs:
     """The knobs of a system that are worth turning, and how far."""
     knobs: dict[str, Range | Choice] = {"learning_rate": Range(0.02, 0.5)}
+    if settings.training_estimator != "exact":
+        knobs["candidates"] = Choice((0, 128, 64))
     if settings.objective == "margin":
         return knobs | {
             "margin": Range(0.05, 3.0),

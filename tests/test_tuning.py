@@ -10,7 +10,7 @@ from doxa.systems import SYSTEMS, recipe
 from doxa.tuning import BEST, space, tune
 from tests.worlds import board
 
-GIVEN = {"dimension": 8, "epochs": 3, "batch": 16, "patience": 0, "threads": 1}
+GIVEN = {"dimension": 8, "epochs": 3, "batch": 16, "candidates": 128, "patience": 0, "threads": 1}
 
 
 def world():
@@ -63,6 +63,8 @@ def test_what_was_given_is_not_turned(tmp_path):
     held = GIVEN | {"learning_rate": 0.2, "scale": 3.0, "relation_weight": 1.0}
     found = tune(train, valid, tmp_path, given=held, seconds=60, trials=1)
     assert set(found.trials[0].values) == {"entity_norm"}
+    assert "candidates" in space(recipe({}))
+    assert "candidates" not in space(recipe({"estimator": "exact"}))
     with pytest.raises(UsageError, match="nothing to search"):
         tune(train, valid, tmp_path / "n", given=held | {"entity_norm": "free"}, seconds=60)
 
