@@ -65,6 +65,13 @@ def figures() -> str:
                 "fold_in.py",
             ),
             (
+                "its share of learning from everything",
+                f"with other draws of the {found['beliefs_given']} beliefs "
+                f"{', '.join(f'{share:.1%}' for share in found['share_by_draw'][1:])}; with the first, by the mean over "
+                f"entities, {others['share_by_mean_over_entities']:.1%}",
+                "fold_in.py",
+            ),
+            (
                 "questions it does not answer, with it among the ten best answers",
                 f"{among['among_ten_best']:.1%}; {among['among_ten_best_learnt_from_all']:.2%} when learnt from "
                 "everything",
