@@ -67,8 +67,8 @@ def figures() -> str:
             (
                 "its share of learning from everything",
                 f"with other draws of the {found['beliefs_given']} beliefs "
-                f"{', '.join(f'{share:.1%}' for share in found['share_by_draw'][1:])}; with the first, by the mean over "
-                f"entities, {others['share_by_mean_over_entities']:.1%}",
+                f"{', '.join(f'{share:.1%}' for share in found['share_by_draw'][1:])}; with the first, by the mean "
+                f"over entities, {others['share_by_mean_over_entities']:.1%}",
                 "fold_in.py",
             ),
             (
