@@ -42,8 +42,10 @@ class Facts:
         A fact's place in the order does not depend on how many there are, so only the new ones are sorted.
         """
         together = Facts(more, entities, relations)
-        head, relation, tail = self.triples.T
-        keys = (head * relations + relation) * entities + tail
+        pair, tail = self._by_head_relation
+        if relations != self.relations:
+            pair = pair + self.triples[:, 0] * (relations - self.relations)
+        keys = pair * entities + tail
         place = np.searchsorted(keys, together._keys)
         new = keys[np.minimum(place, len(keys) - 1)] != together._keys if len(keys) else np.ones(len(place), bool)
         together._keys = np.insert(keys, place[new], together._keys[new])
@@ -99,7 +101,7 @@ class Facts:
 
     @cached_property
     def _by_head_relation(self) -> Pairs:
-        return self._keys // self.entities, self.triples[:, 2]
+        return self._keys // self.entities, np.ascontiguousarray(self.triples[:, 2])
 
     @cached_property
     def _by_relation_tail(self) -> Pairs:

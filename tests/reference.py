@@ -326,3 +326,45 @@ def suspicion(world, belief, known, alternative):
         sides.append(max(rivals, key=lambda x: leads[x]) if rivals else -1)
         better_tail = best if column == 2 and leads[best] > 0 else -1
     return total, better_tail, sides
+
+
+def settled(world, beliefs, start, spread, steps, rate, other, firmness, sharpness):
+    """The vector of an entity x the world lacks, from beliefs (h, r, t) in which x is None and where it was put first.
+
+    Adagrad on Σ log Pr(x|r,t) + other · log Pr(t|x,r) − firmness ‖z‖² of x = start + spread · z, gradients by
+    differences.
+    """
+    known = list(world.entity)
+
+    def value(head, r, tail):
+        return world.scale * (world.alpha - norm(head + world.relation[r] - tail, world.p))
+
+    def true(belief, x):
+        h, r, t = belief
+        return value(x, r, world.entity[t]) if h is None else value(world.entity[h], r, x)
+
+    def asked(belief, x):
+        h, r, _ = belief
+        return [value(x, r, e) if h is None else value(e, r, x) for e in known]
+
+    def loss(z):
+        x = start + spread * z
+        total = firmness * sum(z * z)
+        for belief in beliefs:
+            own = true(belief, x)
+            total -= math.log(softmax_share(own, [own, *(true(belief, e) for e in known)]))
+            total -= other * math.log(softmax_share(own, [own, *asked(belief, x)]))
+        return total
+
+    def suits(e):
+        shares = [softmax_share(true(belief, e), [true(belief, rival) for rival in known]) for belief in beliefs]
+        return math.prod(shares) ** sharpness
+
+    weights = [suits(e) for e in known]
+    start = (start + sum(w * e for w, e in zip(weights, known, strict=True)) / sum(weights)) / 2
+    z, past = np.zeros(len(start)), np.zeros(len(start))
+    for step in range(steps):
+        gradient = np.array([(loss(z + d) - loss(z - d)) / 2e-6 for d in 1e-6 * np.eye(len(z))])
+        past += gradient**2
+        z = z - rate * (1 - step / steps) * gradient / (np.sqrt(past) + 1e-10)
+    return start + spread * z

@@ -1,8 +1,9 @@
 """Growth: room for new names in a learnt model, and vectors for them while the others stay as they are.
 
 A new entity starts at the mean of those that stand where its beliefs put it: for ⟨x, r, t⟩ the known heads of (r, t).
-From there its vector is fitted to its beliefs, drawn back to the start in the spread of all entities; where a score
-needs more than one vector, by the model's own objective, gradients of all rows that are to stay being dropped.
+To fold it in, that is averaged with those the model would have answered, and its vector is fitted to its beliefs from
+there, drawn back to the start in the spread of all entities; where a score needs more than one vector, by the model's
+own objective, gradients of all rows that are to stay being dropped.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from doxa.beliefs import Beliefs, Ids, Names, Vocabulary
 from doxa.calibrator import Calibrator
 from doxa.credence import Numbers, Thresholds
 from doxa.errors import UsageError
-from doxa.facts import Facts
+from doxa.facts import Facts, distinct
 from doxa.learning.constraints import constraints
 from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
 from doxa.learning.optimiser import RowAdagrad
@@ -33,11 +34,17 @@ from doxa.systems import assemble
 
 AnyLearnt = TypeVar("AnyLearnt", bound=Learnt)
 
-STEPS, RATE, CANDIDATES = 10, 1.0, 256
+STEPS, RATE, CANDIDATES = 10, 4.0, 256
 """Steps of a fold-in, the size of the first, which falls linearly to zero, and candidates each compares with."""
 
-FIRMNESS = 0.2
+OTHER = 0.1
+"""How much Pr(t|x,r) counts beside Pr(x|r,t) for a new entity x."""
+
+FIRMNESS = 0.035
 """How firmly a new entity is held to its start, in the spread of all entities."""
+
+SHARPNESS = 0.4
+"""How far a new entity starts at those alone that suit its beliefs best, from 0, the mean of all, upwards."""
 
 LIKE = 20
 """Known entities that a new one starts at the mean of, at most."""
@@ -48,18 +55,16 @@ def fold_in(learnt: AnyLearnt, beliefs: Beliefs, seed: int = 0) -> AnyLearnt:
 
     Only the vectors of the new entities are fitted. Relations must be known ones; unknown words drop out.
     """
-    beliefs = beliefs.true_ones()
-    relations = learnt.names.relations.ids(beliefs.names.relations.names)[beliefs.relation]
-    if (relations < 0).any():
-        name = beliefs.names.relations[int(beliefs.relation[int(np.argmax(relations < 0))])]
+    grown, told = with_room(learnt, beliefs.true_ones(), words=False, seed=seed)
+    first, relations = len(learnt.names.entities), len(learnt.names.relations)
+    if (told.relation >= relations).any():
+        name = grown.names.relations[int(told.relation[int(np.argmax(told.relation >= relations))])]
         raise UsageError(f"no relation {name!r} in this model", "learn it: `doxa update MODEL NEW.tsv --out MODEL2`")
-    grown, told = with_room(learnt, beliefs, words=False, seed=seed)
-    first = len(learnt.names.entities)
     if not len(told) or len(grown.names.entities) == first:
         raise UsageError("these beliefs name no new entity; there is nothing to fold in")
     if learnt.pbe.score.by_vectors:
         for entity in range(first, len(grown.names.entities)):
-            _settle(grown.pbe, _spread(learnt), told, entity, np.random.default_rng([seed, 12, entity]))
+            _settle(grown.pbe, first, _spread(learnt), told, entity, np.random.default_rng([seed, 12, entity]))
         return grown
     about_new = told.take(np.flatnonzero((told.head >= first) | (told.tail >= first)))
     fitting = Refit(grown.pbe, learnt.settings, rows_from(grown.pbe, entities=first), grown.trained_facts)
@@ -70,55 +75,67 @@ def fold_in(learnt: AnyLearnt, beliefs: Beliefs, seed: int = 0) -> AnyLearnt:
     return grown
 
 
-def _spread(learnt: Learnt) -> Tensor:
-    """A root L of the covariance of all entity vectors, LLᵀ, (d, d); worked out once for a model."""
+def _spread(learnt: Learnt) -> float:
+    """How far entity vectors lie from their mean in a coordinate, root mean square; worked out once for a model."""
     if "_spread" not in vars(learnt):
         vectors = learnt.pbe.score.entity.weight.detach()
-        centred = vectors - vectors.mean(0)
-        sizes, axes = torch.linalg.eigh(centred.T @ centred / len(vectors))
-        vars(learnt)["_spread"] = axes * sizes.clamp_min(1e-12).sqrt()
-    spread: Tensor = vars(learnt)["_spread"]
+        vars(learnt)["_spread"] = float(vectors.var(0, correction=0).mean().sqrt())
+    spread: float = vars(learnt)["_spread"]
     return spread
 
 
-def _settle(pbe: PBE, spread: Tensor, told: Beliefs, entity: int, random: np.random.Generator) -> None:
-    """Fit one entity's vector to its beliefs, all else fixed: the likeliest x = start + L z, z held to 0 by FIRMNESS.
+def _settle(pbe: PBE, known: int, spread: float, told: Beliefs, entity: int, random: np.random.Generator) -> None:
+    """Fit one entity's vector to its beliefs, all else fixed: the likeliest x = start + spread · z.
 
-    Of a belief ⟨x, r, t⟩ both log Pr(t|x,r), against candidates drawn anew in each step, and log Pr(x|r,t), against all
-    entities; likewise of ⟨h, r, x⟩. A belief of the entity with itself says nothing here.
+        Σ log Pr(x|r,t) + OTHER · log Pr(t|x,r) − FIRMNESS ‖z‖²          over its beliefs ⟨x, r, t⟩, likewise ⟨h, r, x⟩
+
+    Pr(x|r,t) is against the `known` first entities, Pr(t|x,r) against candidates drawn from them anew in each step, all
+    of them where there are few. The start lies midway between where the vector is and the mean of known entities e,
+    weighed by (Π Pr(e|r,t))^SHARPNESS. A belief of the entity with itself says nothing here.
     """
     score = pbe.score
     assert isinstance(score, VectorScore)
     table = score.entity.weight.detach()
-    sides = []
+    sides, fitting = [], table.new_zeros(known)
     for is_head in (True, False):
         own, other = (told.head, told.tail) if is_head else (told.tail, told.head)
         rows = np.flatnonzero((own == entity) & (other != entity))
         if len(rows):
             r = score.get_parameter("relation.weight").detach()[torch.from_numpy(told.relation[rows])]
             others = table[torch.from_numpy(other[rows])]
-            compared = score.with_heads(r, others, table) if is_head else score.with_tails(others, r, table)
-            sides.append((is_head, r, others, table_of(scaled(compared, pbe.scale)).logsumexp(1)))
+            with torch.no_grad():
+                one = (
+                    score.with_heads(r, others, table[:known])
+                    if is_head
+                    else score.with_tails(others, r, table[:known])
+                )
+                logits = table_of(scaled(one, pbe.scale))
+                fitting += logits.sum(0)
+            sides.append((is_head, r, others, logits.logsumexp(1)))
     if not sides:
         return
-    start, z = table[entity].clone(), torch.zeros(table.shape[1], dtype=table.dtype)
-    squares = torch.zeros_like(z)
+    start = (table[entity] + (SHARPNESS * fitting).softmax(0) @ table[:known]) / 2
+    z, squares = torch.zeros_like(start), torch.zeros_like(start)
     for number in range(STEPS):
-        drawn = table[torch.from_numpy(random.integers(0, len(table), CANDIDATES))]
-        z.requires_grad_()
-        x = start + spread @ z
-        loss = FIRMNESS * (z * z).sum()
-        for is_head, r, others, all_else in sides:
-            mine = x.expand(len(r), -1)
-            truth = pbe.scale * (score.each(mine, r, others) if is_head else score.each(others, r, mine))
-            compared = score.with_tails(mine, r, drawn) if is_head else score.with_heads(r, mine, drawn)
-            rest = table_of(scaled(compared, pbe.scale)).logsumexp(1)
-            loss = loss + (torch.logaddexp(rest, truth) + torch.logaddexp(all_else, truth) - 2 * truth).sum()
-        (gradient,) = torch.autograd.grad(loss, z)
+        drawn = table[:known]
+        if known > CANDIDATES:
+            drawn = table[torch.from_numpy(random.integers(0, known, CANDIDATES))]
+        with torch.enable_grad():
+            z.requires_grad_()
+            x = start + spread * z
+            loss = FIRMNESS * (z * z).sum()
+            for is_head, r, others, all_else in sides:
+                mine = x.expand(len(r), -1)
+                truth = pbe.scale * (score.each(mine, r, others) if is_head else score.each(others, r, mine))
+                compared = score.with_tails(mine, r, drawn) if is_head else score.with_heads(r, mine, drawn)
+                rest = table_of(scaled(compared, pbe.scale)).logsumexp(1)
+                lost = torch.logaddexp(all_else, truth) - truth + OTHER * (torch.logaddexp(rest, truth) - truth)
+                loss = loss + lost.sum()
+            (gradient,) = torch.autograd.grad(loss, z)
         squares.addcmul_(gradient, gradient)
         z = z.detach().addcdiv(gradient, squares.sqrt().add_(1e-10), value=-RATE * (1 - number / STEPS))
     with torch.no_grad():
-        score.entity.weight[entity] = start + spread @ z
+        score.entity.weight[entity] = start + spread * z
 
 
 def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int = 0) -> tuple[AnyLearnt, Beliefs]:
@@ -128,27 +145,33 @@ def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int
     of words at zero. Without `words` none are added.
     """
     old, more = learnt.names, beliefs.names
-    names = Names(
-        _joined(old.entities, more.entities),
-        _joined(old.relations, more.relations),
-        _joined(old.words, more.words) if words and learnt.pbe.mention is not None else old.words,
+    entities, entity = _joined(old.entities, more.entities)
+    relations, relation = _joined(old.relations, more.relations)
+    known_words, word = _joined(old.words, more.words, room=words and learnt.pbe.mention is not None)
+    names = Names(entities, relations, known_words)
+    told = replace(
+        beliefs,
+        names=names,
+        head=entity[beliefs.head],
+        relation=relation[beliefs.relation],
+        tail=entity[beliefs.tail],
+        mention=beliefs.mention.mapped(word),
     )
-    told = _told(beliefs, old, names)
     facts = learnt.trained_facts.grown(len(names.entities), len(names.relations), told.triples)
     pbe = _larger(learnt, names, told, seed)
     pbe.score.prepare(facts)
-    relations = len(names.relations) - len(old.relations)
+    more_relations = len(relations) - len(old.relations)
     grown = replace(
         learnt,
         names=names,
         pbe=pbe,
         train=np.concatenate([learnt.train, told.triples]),
         given=_given(learnt, told),
-        thresholds=Thresholds(np.append(learnt.thresholds.by_relation, np.full(relations, np.nan)),
+        thresholds=Thresholds(np.append(learnt.thresholds.by_relation, np.full(more_relations, np.nan)),
                               learnt.thresholds.overall),
-        strangers=None if relations else learnt.strangers,
-        calibrator=_with_relations(learnt.calibrator, relations),
-        expected=None if learnt.expected is None else _with_relations(learnt.expected, relations),
+        strangers=None if more_relations else learnt.strangers,
+        calibrator=_with_relations(learnt.calibrator, more_relations),
+        expected=None if learnt.expected is None else _with_relations(learnt.expected, more_relations),
     )  # fmt: skip
     vars(grown)["trained_facts"] = facts
     _start(grown.pbe, learnt.trained_facts, told)
@@ -161,27 +184,6 @@ def _given(learnt: Learnt, told: Beliefs) -> Numbers:
         return learnt.given
     before = learnt.given if len(learnt.given) else np.full(len(learnt.train) + len(learnt.valid), np.nan)
     return np.insert(before, len(learnt.train), told.confidence)
-
-
-def _told(beliefs: Beliefs, old: Names, names: Names) -> Beliefs:
-    """The beliefs in names of which the old ones come first and theirs follow in their own order."""
-
-    def places(before: Vocabulary, own: Vocabulary, room: bool = True) -> Ids:
-        ids = before.ids(own.names)
-        new = ids < 0
-        ids[new] = len(before) + np.arange(new.sum()) if room else -1
-        return np.append(ids, -1)
-
-    entities = places(old.entities, beliefs.names.entities)
-    words = places(old.words, beliefs.names.words, room=len(names.words) > len(old.words))
-    return replace(
-        beliefs,
-        names=names,
-        head=entities[beliefs.head],
-        relation=places(old.relations, beliefs.names.relations)[beliefs.relation],
-        tail=entities[beliefs.tail],
-        mention=beliefs.mention.mapped(words),
-    )
 
 
 def rows_from(pbe: PBE, entities: int | Ids, relations: int | Ids | None = None, words: int | None = None) -> Movable:
@@ -260,9 +262,15 @@ class Refit:
         return ids[torch.from_numpy(np.unique(random.integers(0, len(ids), self.candidates)))]
 
 
-def _joined(old: Vocabulary, more: Vocabulary) -> Vocabulary:
-    new = more.names.filter(pl.Series(old.ids(more.names) < 0))
-    return Vocabulary(pl.concat([old.names, new]), old.kind) if len(new) else old
+def _joined(old: Vocabulary, more: Vocabulary, room: bool = True) -> tuple[Vocabulary, Ids]:
+    """The old names and, where there is room, the new ones after them; and the place there of each of `more`, and of
+    none."""
+    ids = old.ids(more.names)
+    new = ids < 0
+    if not room or not new.any():
+        return old, np.append(ids, -1)
+    ids[new] = len(old) + np.arange(new.sum())
+    return Vocabulary(pl.concat([old.names, more.names.filter(pl.Series(new))]), old.kind), np.append(ids, -1)
 
 
 def _with_relations(calibrator: Calibrator, count: int) -> Calibrator:
@@ -278,8 +286,7 @@ def _with_relations(calibrator: Calibrator, count: int) -> Calibrator:
 def _larger(learnt: Learnt, names: Names, told: Beliefs, seed: int) -> PBE:
     """The same weights with rows for more names; what has been seen as head and tail includes the new beliefs."""
     old = learnt.pbe
-    seen = [torch.from_numpy(np.union1d(part.numpy(), ids))
-            for part, ids in ((old.seen_heads, told.head), (old.seen_tails, told.tail))]  # fmt: skip
+    seen = [_with(part, ids) for part, ids in ((old.seen_heads, told.head), (old.seen_tails, told.tail))]
     made = assemble(
         learnt.settings,
         entities=len(names.entities),
@@ -308,6 +315,14 @@ def _larger(learnt: Learnt, names: Names, told: Beliefs, seed: int) -> PBE:
     made.load_state_dict(state, assign=True)
     made.memory = old.memory
     return made.eval()
+
+
+def _with(seen: Tensor, ids: Ids) -> Tensor:
+    """A sorted set with some more in it."""
+    before, new = seen.numpy(), distinct(ids)
+    place = np.searchsorted(before, new)
+    absent = np.append(before, -1)[place] != new
+    return torch.from_numpy(np.insert(before, place[absent], new[absent]))
 
 
 @torch.no_grad()

@@ -6,9 +6,11 @@ import pytest
 import torch
 
 from doxa.beliefs import Beliefs
+from doxa.curation import growing
 from doxa.curation.growing import Refit, fold_in, rows_from, with_room
 from doxa.errors import UsageError
 from doxa.fitting import fit
+from tests import reference
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, random_model
 
@@ -56,6 +58,19 @@ def test_the_answer_about_a_folded_in_square_is_the_forced_one():
         assert (tail if head == "2,2" else head) in [candidate.name for candidate in answer]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_folded_in_vector_is_that_of_the_slow_twin(seed):
+    model, world = random_model(seed, scale=1.0)
+    told = [("new", "r1", "e1"), ("e2", "r0", "new"), ("new", "r3", "e5")]
+    put = with_room(model, beliefs(told))[0].pbe.score.entity.weight[-1].detach().double().numpy()
+    spread = float(np.sqrt(((world.entity - world.entity.mean(0)) ** 2).mean()))
+    expected = reference.settled(world, [(None, 1, 1), (2, 0, None), (None, 3, 5)], put, spread, growing.STEPS,
+                                 growing.RATE, growing.OTHER, growing.FIRMNESS, growing.SHARPNESS)  # fmt: skip
+    with torch.no_grad():  # which must not matter
+        found = fold_in(model, beliefs(told)).pbe.score.entity.weight[-1].double().numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 def test_what_cannot_be_folded_in_is_refused():
     model, _ = random_model(0)
     with pytest.raises(UsageError, match="no relation 'zz'"):
@@ -93,8 +108,18 @@ def test_only_rows_that_may_move_do():
         assert (after[name] == before[name]).all()
 
 
+def test_room_keeps_what_was_seen_in_order():
+    model, _ = random_model(4)
+    some = beliefs([("new", "r1", "e1"), ("e11", "r2", "newer"), ("e11", "r2", "new")])
+    grown, told = with_room(model, some)
+    for seen, before, ids in ((grown.pbe.seen_heads, model.pbe.seen_heads, told.head),
+                              (grown.pbe.seen_tails, model.pbe.seen_tails, told.tail)):  # fmt: skip
+        assert seen.tolist() == sorted({*before.tolist(), *ids.tolist()})
+
+
 def test_facts_grow_without_being_sorted_again():
     model, _ = random_model(3)
+    assert (model.trained_facts.grown(13, 4, np.zeros((0, 3), np.int64)).triples == model.trained_facts.triples).all()
     more = np.array([[13, 5, 2], [1, 0, 13], model.train[4].tolist()])
     grown = model.trained_facts.grown(14, 6, more)
     expected = {tuple(row) for row in np.concatenate([model.train, more]).tolist()}
