@@ -43,7 +43,10 @@ MOST_LOGITS = 2e7
 """Table of scores used to fit temperatures, in numbers, at most."""
 
 MOST_JUDGED = 20_000
-"""Validation beliefs used for thresholds and calibration at most."""
+"""Validation beliefs used for thresholds and calibration at most, where entities are many."""
+
+MOST_COMPARED = 1e9
+"""Comparisons of validation beliefs with entities within which more of them are used."""
 
 
 def fit(
@@ -350,10 +353,15 @@ def _stranger_thresholds(facts: Facts, strange: Beliefs) -> Thresholds | None:
     return Thresholds.fit(familiar, kind, strange.label, 2 * facts.relations)
 
 
+def _judged(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
+    """As many as are worth the time."""
+    most = max(MOST_JUDGED, int(MOST_COMPARED // pbe.entities))
+    return _sample(beliefs, most, random) if len(beliefs) > most else beliefs
+
+
 def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:
     """Thresholds and calibrator from validation labels, or from falsehoods made by the rule of Section 5.4."""
-    if len(beliefs) > MOST_JUDGED:
-        beliefs = beliefs.take(np.random.default_rng([settings.seed, 5]).permutation(len(beliefs))[:MOST_JUDGED])
+    beliefs = _judged(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
     able = "classification" in answers(settings)
     labelled = (
         labelled_beliefs(beliefs, known, settings.seed, settings.falsehoods)
@@ -382,8 +390,7 @@ def _with_confidence(beliefs: Beliefs, known: Facts, settings: Settings) -> tupl
 
 def _expected_confidence(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> Calibrator | None:
     """From what the model makes of beliefs to the confidence they were given; made-up falsehoods are given none."""
-    if len(beliefs) > MOST_JUDGED:
-        beliefs = beliefs.take(np.random.default_rng([settings.seed, 9]).permutation(len(beliefs))[:MOST_JUDGED])
+    beliefs = _judged(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
     given, worth = _with_confidence(beliefs, known, settings)
     if len(given) < 2 * FEWEST or "classification" not in answers(settings):
         return None

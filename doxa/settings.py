@@ -113,8 +113,9 @@ class Settings:
     )
     verdict: str = _setting(
         "product",
-        "what is held against a relation's threshold: the product of probabilities (Section 5.4), Pr(t|h,r), or D",
-        ("product", "tail", "score"),
+        "what is held against a relation's threshold: the product of probabilities (Section 5.4), the same without "
+        "Pr(r|h,t), Pr(t|h,r) alone, or D",
+        ("product", "entities", "tail", "score"),
     )
     falsehoods: str = _setting(
         "relation",

@@ -50,11 +50,13 @@ def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
 
 @torch.no_grad()
 def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
-    """What is held against a relation's threshold: the log product above, log Pr(t|h,r) alone, or the scaled D."""
+    """What is held against a relation's threshold: the log product above, without Pr(r|h,t), log Pr(t|h,r) alone, or
+    the scaled D."""
     if rule == "product":
         return log_products(pbe, beliefs)
-    if rule == "tail":
-        return log_terms(pbe, beliefs.without_mentions())[:, 2]
+    if rule in ("entities", "tail"):
+        terms = log_terms(pbe, beliefs.without_mentions())
+        return terms[:, 2] if rule == "tail" else terms[:, 0] + terms[:, 2]
     scores = np.zeros(len(beliefs))
     for rows in _blocks(pbe, beliefs):
         batch = Batch.of(beliefs, rows)

@@ -15,7 +15,7 @@ from doxa.settings import Settings
 from tests import reference
 from tests.worlds import beliefs, board, random_pbe
 
-RULES = ["product", "tail", "score"]
+RULES = ["product", "entities", "tail", "score"]
 ENTITIES, RELATIONS, WORDS = 7, 4, 5
 
 
@@ -37,6 +37,8 @@ def slow_evidence(slow, h, r, t, rule):
         return reference.score(slow, h, r, t)
     if rule == "tail":
         return math.log(reference.pr_tail(slow, h, r, t))
+    if rule == "entities":
+        return math.log(reference.pr_head(slow, h, r, t) * reference.pr_tail(slow, h, r, t))
     return math.log(reference.pr_head(slow, h, r, t) * reference.pr_relation(slow, h, r, t)
                     * reference.pr_tail(slow, h, r, t))  # fmt: skip
 
@@ -104,7 +106,7 @@ def test_the_rules_differ(parts):
     assert not any(np.allclose(one, other) for one, other in zip(found, found[1:] + found[:1], strict=True))
 
 
-@pytest.mark.parametrize("rule", ["tail", "score"])
+@pytest.mark.parametrize("rule", RULES[1:])
 def test_only_the_product_hears_the_mention(parts, rule):
     model = quick(parts, verdict=rule)
     table = parts[1].to_table()
@@ -139,7 +141,7 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 
 @pytest.mark.parametrize(
     ("setting", "value", "choices"),
-    [("verdict", "head", "product, tail, score"), ("validate_by", "mrr", "auto, ranking, accuracy, confidence")],
+    [("verdict", "head", "product, entities, tail, score"), ("validate_by", "mrr", "auto, ranking, accuracy, confidence")],
 )
 def test_other_rules_are_refused(setting, value, choices):
     with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):

@@ -71,7 +71,7 @@ def test_relations_and_entities_asked_for():
         complete(model, min_credence=2)
 
 
-@pytest.mark.parametrize("verdict", ["tail", "score"])
+@pytest.mark.parametrize("verdict", ["entities", "tail", "score"])
 def test_models_that_judge_by_other_evidence(verdict):
     model, _ = random_model(4, verdict=verdict)
     every = complete(model, min_credence=0, top=10_000)
