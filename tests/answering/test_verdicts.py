@@ -141,7 +141,10 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 
 @pytest.mark.parametrize(
     ("setting", "value", "choices"),
-    [("verdict", "head", "product, entities, tail, score"), ("validate_by", "mrr", "auto, ranking, accuracy, confidence")],
+    [
+        ("verdict", "head", "product, entities, tail, score"),
+        ("validate_by", "mrr", "auto, ranking, accuracy, confidence"),
+    ],
 )
 def test_other_rules_are_refused(setting, value, choices):
     with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):
