@@ -119,14 +119,12 @@ def comparisons(given: argparse.Namespace, values: dict[str, Any]) -> float:
     trainer = Trainer(build(beliefs, settings), beliefs, settings)
     every = settings.training_estimator == "exact"
     each = sum(len(np.unique(side)) if every else trainer.settings.candidates for side in (beliefs.head, beliefs.tail))
-    order = trainer.order(0)
-    for step in range(3):
-        trainer.step(step, order, 0.0)
-    began, step = time.perf_counter(), 3
+    trainer.warm_up()
+    order, step, began = trainer.order(0), 0, time.perf_counter()
     while time.perf_counter() - began < given.seconds:
         trainer.step(step, order, 0.0)
         step += 1
-    return (step - 3) * trainer.batch * each / (time.perf_counter() - began)
+    return step * trainer.batch * each / (time.perf_counter() - began)
 
 
 def pykeen(given: argparse.Namespace, what: str, score: str, *more: str) -> dict[str, Any]:

@@ -230,6 +230,7 @@ def _read(data: Path, part: str) -> Beliefs:
 def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """A function that takes the next training step."""
     trainer = Trainer(build(beliefs, settings), beliefs, settings)
+    trainer.warm_up()
     order, number = trainer.order(0), 0
 
     def step() -> None:

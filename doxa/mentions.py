@@ -45,6 +45,8 @@ class Ragged:
 
     def take(self, rows: NDArray[np.int64]) -> Ragged:
         """These rows, in this order."""
+        if not len(self.values):
+            return Ragged.empty(len(rows))
         lengths = self.offsets[rows + 1] - self.offsets[rows]
         taken = Ragged.from_lengths(np.zeros(int(lengths.sum()), np.int64), lengths)
         shift = np.repeat(self.offsets[rows] - taken.offsets[:-1], lengths)
