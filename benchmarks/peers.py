@@ -45,13 +45,14 @@ def main() -> None:
     options.add_argument("--dimension", type=int, default=200)
     options.add_argument("--batch", type=int, default=512)
     options.add_argument("--seconds", type=float, default=30.0, help="of each measurement of speed")
-    options.add_argument("--budget", type=float, default=300.0, help="seconds of training for quality; 0 = leave out")
+    options.add_argument("--budget", type=float, default=300.0, help="seconds of training for quality")
     options.add_argument("--questions", type=int, default=0, help="test beliefs the peer is evaluated on; 0 = all")
+    options.add_argument("--tasks", default="sampled,everyone,evaluation,quality", help="which of them")
     options.add_argument("--json", type=Path, help="write the figures there")
     given = options.parse_args()
     found: dict[str, Any] = {"machine": machine(), "data": given.data.name, "dimension": given.dimension}
     for task in (sampled, everyone, evaluation, quality):
-        if task is quality and not given.budget:
+        if task.__name__ not in given.tasks.split(","):
             continue
         found[task.__name__] = task(given)
         print(f"{task.__name__}: {json.dumps(found[task.__name__])}", flush=True)

@@ -1,4 +1,4 @@
-"""The loops of a training step that PyTorch would make in several passes, compiled into one each.
+"""The loops of training and ranking that PyTorch would make in several passes, compiled into one each.
 
 A row is read and written once, where it lies, instead of being copied out with its sums of squares, changed and put
 back; a table of products becomes one of weights while it is in the cache.
@@ -168,6 +168,17 @@ def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
         for j in range(half):
             real[j] = a[j] * c[j] - sign * (b[j] * d[j])
             imaginary[j] = b[j] * c[j] + sign * (a[j] * d[j])
+
+
+@_compiled
+def count(table: Floats, own: Floats, worse: NDArray[np.int64], equal: NDArray[np.int64]) -> None:
+    """How many numbers of each row are below the row's own, and how many the same."""
+    for i in range(len(table)):
+        row, mine, below, same = table[i], own[i], np.int32(0), np.int32(0)
+        for j in range(len(row)):
+            below += np.int32(row[j] < mine)
+            same += np.int32(row[j] == mine)
+        worse[i], equal[i] = below, same
 
 
 def exponential(x: float) -> float:

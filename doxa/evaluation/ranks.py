@@ -8,6 +8,7 @@ A candidate whose score is not a number counts as better.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +19,6 @@ from torch import Tensor
 from doxa.facts import Pairs
 
 HITS = (1, 3, 10)
-
-COUNTABLE = 2**24
-"""Ones that float32 can count without rounding, which is faster than counting truth values."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,7 @@ def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
     `known` pairs questions with the columns of their known answers; the truth may be among them.
     """
     own = scores.gather(1, truth[:, None])
-    scratch = torch.empty_like(scores) if scores.shape[1] < COUNTABLE else torch.empty_like(scores, dtype=torch.bool)
-    worse = torch.lt(scores, own, out=scratch).sum(1).long()
-    equal = torch.eq(scores, own, out=scratch).sum(1).long()
+    worse, equal = _counts(scores, own[:, 0])
     better = scores.shape[1] - worse - equal
     question, answer = (torch.from_numpy(part) for part in known)
     others = answer != truth[question]
@@ -82,6 +78,21 @@ def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
         _expected(better, equal),
         _expected(better - known_better, equal - known_equal),
     )
+
+
+def _counts(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
+    """How many scores of each row are below its own, and how many the same, (B,) each; in one pass, by all threads."""
+    from doxa import kernels  # slow to load, and not for answering
+
+    worse, equal = torch.empty(len(scores), dtype=torch.int64), torch.empty(len(scores), dtype=torch.int64)
+    threads = torch.get_num_threads()
+    parts = [[part.numpy() for part in column.chunk(threads)] for column in (scores.contiguous(), own, worse, equal)]
+    if threads == 1:
+        kernels.count(*(part[0] for part in parts))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(kernels.count, *parts))
+    return worse, equal
 
 
 def _expected(better: Tensor, equal: Tensor) -> NDArray[np.float64]:
