@@ -355,7 +355,7 @@ def _stranger_thresholds(facts: Facts, strange: Beliefs) -> Thresholds | None:
 
 def _judged(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
     """As many as are worth the time."""
-    most = max(MOST_JUDGED, int(MOST_COMPARED // pbe.entities))
+    most = max(MOST_JUDGED, int(MOST_COMPARED // max(pbe.entities, 10_000)))
     return _sample(beliefs, most, random) if len(beliefs) > most else beliefs
 
 

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.floating[Any]]
 
-_compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled when it is first called for a kind of numbers, and kept on disk where that may be written to."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc"}}
+    try:
+        made: Callable[..., Any] = numba.njit(function, cache=True, **options)
+    except RuntimeError:
+        made = numba.njit(function, **options)
+    return made
 
 
 @_compiled
@@ -49,10 +57,10 @@ def descend(table: Floats, rows: NDArray[np.int64], gradient: Floats, rate: floa
 @_compiled
 def put_back(row: Floats, least: float) -> None:
     """x ← x / max(‖x‖, least)."""
-    squares = least - least
+    total = least - least  # 0 as a number of the row's kind, here and below
     for j in range(len(row)):
-        squares += row[j] * row[j]
-    length = max(np.sqrt(squares), least)
+        total += row[j] * row[j]
+    length = max(np.sqrt(total), least)
     for j in range(len(row)):
         row[j] /= length
 
@@ -110,7 +118,7 @@ def squares(rows: Floats) -> Floats:
 
 
 @_compiled
-def distinct(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def numbered(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Each id once, in the order of first appearance, and for every one given its place among those.
 
     By a table of hashes at most half full: no sorting, and nothing of the size of the vocabulary.
@@ -119,29 +127,29 @@ def distinct(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
     while size < 2 * len(ids):
         size *= 2
     slots = np.full(size, -1, np.int64)
-    found, places, count = np.empty_like(ids), np.empty_like(ids), 0
+    found, places, known = np.empty_like(ids), np.empty_like(ids), 0
     for i in range(len(ids)):
-        slot = (ids[i] * 0x9E3779B1 >> 7) & (size - 1)
+        slot = (ids[i] * 0x9E3779B1 >> 16) & (size - 1)
         while slots[slot] >= 0 and found[slots[slot]] != ids[i]:
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
-            slots[slot] = count
-            found[count] = ids[i]
-            count += 1
+            slots[slot] = known
+            found[known] = ids[i]
+            known += 1
         places[i] = slots[slot]
-    return found[:count].copy(), places
+    return found[:known].copy(), places
 
 
 @_compiled
 def find(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which ids are among others, which are sorted and distinct, and where there."""
-    which, where, count = np.empty_like(ids), np.empty_like(ids), 0
+    which, where, found = np.empty_like(ids), np.empty_like(ids), 0
     for i in range(len(ids)):
         place = np.searchsorted(among, ids[i])
         if place < len(among) and among[place] == ids[i]:
-            which[count], where[count] = i, place
-            count += 1
-    return which[:count].copy(), where[:count].copy()
+            which[found], where[found] = i, place
+            found += 1
+    return which[:found].copy(), where[:found].copy()
 
 
 @_compiled
@@ -182,7 +190,7 @@ def count(table: Floats, own: Floats, worse: NDArray[np.int64], equal: NDArray[n
 
 
 def exponential(x: float) -> float:
-    """exp x, for float32 from the least normal number to the largest, in arithmetic that is done for many at once.
+    """exp x; for float32 in arithmetic that is done for many at once, 0 below −60 and no more than the largest number.
 
     2ᵏ · exp r with |r| ≤ ½ log 2, the second by its series to the seventh power, which is as exact as the numbers are.
     """
@@ -196,13 +204,14 @@ def _exponential(x: numba.types.Type) -> Callable[[float], float]:
     f = np.float32
     per_octave, octave, rest = f(1 / np.log(2)), f(0.693359375), f(np.log(2) - 0.693359375)
     c2, c3, c4, c5, c6, c7 = (f(1 / n) for n in (2, 6, 24, 120, 720, 5040))
-    low, high, half, one, bias, shift = f(-87), f(88), f(0.5), f(1), np.int32(127), np.int32(23)
+    low, high, half, none, one, bias, shift = f(-60), f(88), f(0.5), f(0), f(1), np.int32(127), np.int32(23)
 
     def made(x: Any) -> Any:
+        vanishes = x < low
         x = min(max(x, low), high)
         k = np.floor(x * per_octave + half)
         r = x - k * octave - k * rest
         series = one + r * (one + r * (c2 + r * (c3 + r * (c4 + r * (c5 + r * (c6 + r * c7))))))
-        return series * np.int32((np.int32(k) + bias) << shift).view(f)
+        return none if vanishes else series * np.int32((np.int32(k) + bias) << shift).view(f)
 
     return made

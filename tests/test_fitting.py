@@ -15,7 +15,7 @@ from doxa.errors import DoxaError
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.evaluation.report import labelled_beliefs
-from doxa.fitting import fit
+from doxa.fitting import _judged, fit
 from doxa.settings import Settings
 from doxa.systems import build
 from tests.worlds import board
@@ -132,3 +132,13 @@ def test_words_that_mislead_validation_count_less():
     right, wrong = (fit(train, part, **settings).pbe.word_share.item() for part in (valid, Beliefs.from_table(turned)))
     assert wrong < right
     assert wrong != 1
+
+
+def test_more_validation_beliefs_are_judged_where_entities_are_few(parts, monkeypatch):
+    pbe, random = build(parts[0], Settings(dimension=2)), np.random.default_rng(0)
+    monkeypatch.setattr("doxa.fitting.MOST_JUDGED", 5)
+    monkeypatch.setattr("doxa.fitting.MOST_COMPARED", 90_000)
+    assert len(_judged(pbe, parts[0], random)) == 9
+    monkeypatch.setattr("doxa.fitting.MOST_COMPARED", 10_000)
+    assert len(_judged(pbe, parts[0], random)) == 5
+    assert len(_judged(pbe, parts[0].take(np.arange(3)), random)) == 3

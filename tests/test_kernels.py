@@ -5,10 +5,15 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa import kernels
+from doxa.beliefs import Beliefs
+from doxa.evaluation.ranks import _counts as counts
+from doxa.fitting import fit
+from tests.worlds import board
 
 RANDOM = np.random.default_rng(0)
 
@@ -19,14 +24,14 @@ def test_rows_move_by_adagrad_and_are_put_back(kind, least):
     table, sums = RANDOM.normal(size=(7, 5)).astype(kind) / 3, RANDOM.random((7, 5)).astype(kind)
     rows, gradient = np.array([4, 0, 5]), RANDOM.normal(size=(3, 5)).astype(kind)
     moved, totals = table.copy(), sums.copy()
-    kernels.adagrad(moved, totals, rows, gradient, kind(0.1), kind(1e-10), kind(least))
+    kernels.adagrad(moved, totals, rows, gradient, kind(0.1), kind(0.3), kind(least))
     for row in range(7):
         if row not in rows:
             assert (moved[row] == table[row]).all()
             assert (totals[row] == sums[row]).all()
             continue
         pull = gradient[list(rows).index(row)]
-        expected = table[row] - 0.1 * pull / np.sqrt(sums[row] + pull**2)
+        expected = table[row] - 0.1 * pull / (np.sqrt(sums[row] + pull**2) + 0.3)
         expected /= max(np.linalg.norm(expected), least) if least else 1
         assert np.allclose(moved[row], expected, atol=1e-6)
         assert np.allclose(totals[row], sums[row] + pull**2)
@@ -48,7 +53,7 @@ def test_a_row_without_length_stays_what_it_is():
 
 
 def test_the_exponential_is_as_exact_as_its_numbers():
-    numbers = np.linspace(-87, 70, 100_001, dtype=np.float32)[None]
+    numbers = np.linspace(-60, 70, 100_001, dtype=np.float32)[None]
     table, totals = numbers.copy(), np.empty(1, np.float32)
     kernels.shares_of_products(table, np.zeros(1, np.float32), np.float32(1), totals)
     exact = np.exp(numbers.astype(np.float64))
@@ -59,7 +64,7 @@ def test_the_exponential_is_as_exact_as_its_numbers():
 def test_what_is_far_below_has_no_share_and_what_is_far_above_no_finite_total():
     table, totals = np.array([[-np.inf, -1e30, 0.0], [0.0, 1e30, 0.0]], np.float32), np.empty(2, np.float32)
     kernels.shares_of_products(table, np.zeros(2, np.float32), np.float32(1), totals)
-    assert table[0].tolist() == pytest.approx([0, 0, 1], abs=1e-30)
+    assert table[0].tolist() == [0, 0, 1]
     assert totals[0] == 1
     assert totals[1] > 1e30
 
@@ -94,7 +99,7 @@ ids = st.lists(st.one_of(st.integers(0, 12), st.integers(0, 2**40)), max_size=60
 @settings(max_examples=100, deadline=None)
 def test_distinct_ids_are_those_of_first_appearance(given_ids):
     columns = np.array(given_ids, np.int64)
-    found, places = kernels.distinct(columns)
+    found, places = kernels.numbered(columns)
     assert found.tolist() == list(dict.fromkeys(given_ids))
     assert found[places].tolist() == given_ids
 
@@ -126,8 +131,45 @@ def test_complex_numbers_multiply(sign):
     assert np.allclose(made, np.concatenate([expected.real, expected.imag], axis=1))
 
 
-def test_answering_does_without_the_compiler():
-    """It takes a quarter of a second to load, which a question from a cold start has not."""
-    code = "import sys, doxa.answering, doxa.commands.models, doxa.model; print('numba' in sys.modules)"
+@pytest.mark.parametrize("threads", [1, 3])
+def test_numbers_are_counted_by_any_number_of_threads(threads):
+    table = torch.from_numpy(RANDOM.integers(0, 4, (7, 50)).astype(np.float32))
+    table[3, 5] = torch.nan
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        worse, equal = counts(table, table[:, 0])
+        few = counts(table[:1], table[:1, 0])
+    finally:
+        torch.set_num_threads(before)
+    assert worse.tolist() == (table < table[:, :1]).sum(1).tolist()
+    assert equal.tolist() == (table == table[:, :1]).sum(1).tolist()
+    assert [one.tolist() for one in few] == [worse[:1].tolist(), equal[:1].tolist()]
+
+
+def test_where_nothing_can_be_kept_on_disk_it_is_compiled_all_the_same(monkeypatch):
+    made, compiler = [], kernels.numba.njit
+
+    def refuses(function, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        made.append(options)
+        return compiler(function, **options)
+
+    monkeypatch.setattr(kernels.numba, "njit", refuses)
+    assert kernels._compiled(lambda x: x + 1)(2) == 3
+    assert len(made) == 1
+
+
+@pytest.mark.parametrize("score", ["translation", "complex"])
+def test_answering_does_without_the_compiler(tmp_path, score):
+    """It takes a while to load, which a question from a cold start has not."""
+    fit(Beliefs.from_table(board(3)), score=score, dimension=4, epochs=1).save(tmp_path / "model")
+    code = (
+        "import sys, doxa.commands.models; from doxa.model import Model; "
+        f"found = Model.load({str(tmp_path / 'model')!r}).ask([('0,0', 'right', '?')]); "
+        "print(len(found[0]), 'numba' in sys.modules)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "False"
+    assert ran.stdout.split()[1] == "False"
+    assert int(ran.stdout.split()[0]) > 0

@@ -50,6 +50,7 @@ LIKE = 20
 """Known entities that a new one starts at the mean of, at most."""
 
 
+@torch.enable_grad()
 def fold_in(learnt: AnyLearnt, beliefs: Beliefs, seed: int = 0) -> AnyLearnt:
     """A model that also knows the new entities of these beliefs; the given one stays as it is.
 
@@ -120,18 +121,17 @@ def _settle(pbe: PBE, known: int, spread: float, told: Beliefs, entity: int, ran
         drawn = table[:known]
         if known > CANDIDATES:
             drawn = table[torch.from_numpy(random.integers(0, known, CANDIDATES))]
-        with torch.enable_grad():
-            z.requires_grad_()
-            x = start + spread * z
-            loss = FIRMNESS * (z * z).sum()
-            for is_head, r, others, all_else in sides:
-                mine = x.expand(len(r), -1)
-                truth = pbe.scale * (score.each(mine, r, others) if is_head else score.each(others, r, mine))
-                compared = score.with_tails(mine, r, drawn) if is_head else score.with_heads(r, mine, drawn)
-                rest = table_of(scaled(compared, pbe.scale)).logsumexp(1)
-                lost = torch.logaddexp(all_else, truth) - truth + OTHER * (torch.logaddexp(rest, truth) - truth)
-                loss = loss + lost.sum()
-            (gradient,) = torch.autograd.grad(loss, z)
+        z.requires_grad_()
+        x = start + spread * z
+        loss = FIRMNESS * (z * z).sum()
+        for is_head, r, others, all_else in sides:
+            mine = x.expand(len(r), -1)
+            truth = pbe.scale * (score.each(mine, r, others) if is_head else score.each(others, r, mine))
+            compared = score.with_tails(mine, r, drawn) if is_head else score.with_heads(r, mine, drawn)
+            rest = table_of(scaled(compared, pbe.scale)).logsumexp(1)
+            lost = torch.logaddexp(all_else, truth) - truth + OTHER * (torch.logaddexp(rest, truth) - truth)
+            loss = loss + lost.sum()
+        (gradient,) = torch.autograd.grad(loss, z)
         squares.addcmul_(gradient, gradient)
         z = z.detach().addcdiv(gradient, squares.sqrt().add_(1e-10), value=-RATE * (1 - number / STEPS))
     with torch.no_grad():

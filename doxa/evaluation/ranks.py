@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -90,9 +91,13 @@ def _counts(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     if threads == 1:
         kernels.count(*(part[0] for part in parts))
     else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(kernels.count, *parts))
+        list(_pool(threads).map(kernels.count, *parts))
     return worse, equal
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
 
 
 def _expected(better: Tensor, equal: Tensor) -> NDArray[np.float64]:

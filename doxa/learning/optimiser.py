@@ -24,7 +24,7 @@ class RowOptimiser:
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue
-            if parameter.grad.is_sparse:
+            if parameter.grad.is_sparse or name in self.constraints:
                 self.move_rows(name, parameter, *_touched(parameter.grad), rate)
             else:
                 self.move(name, parameter, parameter.grad, rate)
@@ -96,9 +96,11 @@ class RowSGD(RowOptimiser):
 
 
 def _touched(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct touched rows and their summed gradients."""
+    """The distinct touched rows and their summed gradients; all rows of a dense one."""
+    if not gradient.is_sparse:
+        return torch.arange(len(gradient)), gradient
     rows, values = gradient._indices()[0], gradient._values()
-    if len(kernels.distinct(rows.numpy())[0]) == len(rows):
+    if len(kernels.numbered(rows.numpy())[0]) == len(rows):
         return rows, values
     summed = gradient.coalesce()
     return summed.indices()[0], summed.values()

@@ -78,7 +78,7 @@ class _Touched:
 
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor]:
-        ids, places = kernels.distinct(self.columns.numpy())
+        ids, places = kernels.numbered(self.columns.numpy())
         return torch.from_numpy(ids), torch.from_numpy(places)
 
     @property

@@ -158,12 +158,14 @@ class Trainer:
         self.keep_best()
         return memory
 
-    def warm_up(self) -> None:
+    def warm_up(self, backward: bool = True) -> None:
         """Compile what is compiled, and take two steps that are thrown away: the first parallel operations of a process
         may be divided among threads in another way than all later ones, and so round differently."""
         rows = np.arange(min(self.batch, len(self.beliefs)))
         for _ in range(2):
-            _backpropagate(self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows)))
+            loss = self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows))
+            if backward:
+                _backpropagate(loss)
             self.pbe.zero_grad()
         self.optimiser.warm_up()
 

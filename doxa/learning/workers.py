@@ -48,7 +48,7 @@ def run_with_workers(trainer: Trainer, workers: int) -> Memory:
         raise DoxaError("several workers need a system that can fork processes", "use --workers 1")
     workers = min(workers, trainer.steps_per_epoch)
     context = multiprocessing.get_context("fork")
-    trainer.warm_up()
+    trainer.warm_up(backward=False)  # where there are other devices, PyTorch forbids a fork after it
     trainer.pbe.share_memory()
     for total in trainer.optimiser.state().values():
         _shared(total)

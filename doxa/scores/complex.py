@@ -76,7 +76,7 @@ def product_with_conjugate(left: Tensor, right: Tensor) -> Tensor:
 def _product(left: Tensor, right: Tensor, sign: int) -> Tensor:
     """x · y for sign 1, x · ȳ for sign −1."""
     if torch.is_grad_enabled() and (left.requires_grad or right.requires_grad):
-        made: Tensor = _Product.apply(left, right, sign)  # type: ignore[no-untyped-call]
+        made: Tensor = _Product.apply(*torch.broadcast_tensors(left, right), sign)  # type: ignore[no-untyped-call]
         return made
     (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
     return torch.cat([a * c - sign * b * d, b * c + sign * a * d], dim=-1)

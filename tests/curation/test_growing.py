@@ -71,6 +71,17 @@ def test_a_folded_in_vector_is_that_of_the_slow_twin(seed):
     np.testing.assert_allclose(found, expected, atol=1e-3)
 
 
+def test_other_scores_are_fitted_whether_or_not_gradients_are_on():
+    train = Beliefs.from_table(board(4))
+    model, told = fit(train, score="bilinear", dimension=4, epochs=3), beliefs([("new", "right", "1,1")])
+    expected = fold_in(model, told).pbe.score.entity.weight[-1]
+    start = with_room(model, told)[0].pbe.score.entity.weight[-1]
+    with torch.no_grad():
+        found = fold_in(model, told).pbe.score.entity.weight[-1]
+    assert torch.equal(found, expected)
+    assert not torch.allclose(found, start)
+
+
 def test_what_cannot_be_folded_in_is_refused():
     model, _ = random_model(0)
     with pytest.raises(UsageError, match="no relation 'zz'"):

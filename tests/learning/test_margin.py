@@ -13,7 +13,7 @@ from doxa.facts import Facts
 from doxa.learning.constraints import constrain, constraints
 from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
 from doxa.learning.objectives import estimates, margin_estimate, objective, softmax_estimate
-from doxa.learning.optimiser import RowAdagrad
+from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
 from doxa.learning.trainer import Trainer
 from doxa.pbe import Batch
@@ -285,11 +285,12 @@ def test_constraints_put_entities_back_and_nothing_else(rule, lengths):
     assert torch.equal(pbe.score.relation.weight, relations)
 
 
-def test_a_step_puts_back_the_rows_it_moved_and_no_other():
+@pytest.mark.parametrize("kind", [RowAdagrad, RowSGD])
+def test_a_step_puts_back_the_rows_it_moved_and_no_other(kind):
     pbe, _ = random_pbe(0)
     table = pbe.score.entity.weight
     before = table.detach().clone()
-    optimiser = RowAdagrad(pbe, constraints(pbe, "unit"))
+    optimiser = kind(pbe, constraints(pbe, "unit"))
     rows = torch.tensor([[1, 3]])
     table.grad = torch.sparse_coo_tensor(
         rows, torch.ones(2, table.shape[1], dtype=table.dtype), table.shape, check_invariants=True
@@ -299,6 +300,16 @@ def test_a_step_puts_back_the_rows_it_moved_and_no_other():
     others = [0, 2, 4, 5, 6]
     assert torch.equal(table[others], before[others])
     assert table[others].norm(dim=1).tolist() != pytest.approx([1.0] * 5)
+
+
+def test_a_dense_gradient_moves_all_rows_and_puts_them_back():
+    pbe, _ = random_pbe(0)
+    table = pbe.score.entity.weight
+    before = table.detach().clone()
+    table.grad = torch.ones_like(table)
+    RowSGD(pbe, constraints(pbe, "unit")).step(0.1)
+    expected = torch.nn.functional.normalize(before - 0.1, dim=1)
+    assert torch.allclose(table, expected)
 
 
 def test_a_vector_without_length_stays_what_it_is():
