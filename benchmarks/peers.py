@@ -32,7 +32,7 @@ PEERS = {"pykeen": ["torch==2.13.0", "pykeen==1.11.1"]}
 
 QUALITY = {
     "complex": {"score": "complex", "dimension": 300, "batch": 1024, "n3": 0.001, "relation_weight": 0.25},
-    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0},
+    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0, "candidates": 64},
 }
 """Settings of the runs for quality."""
 
