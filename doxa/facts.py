@@ -75,6 +75,14 @@ class Facts:
         """Known heads of every (relation, tail)."""
         return _lookup(*self._by_relation_tail, relation * self.entities + tail)
 
+    def tail_counts(self, head: Ids, relation: Ids) -> Ids:
+        """How many tails of every (head, relation) are known."""
+        return _counted(self._by_head_relation[0], head * self.relations + relation)[1]
+
+    def head_counts(self, relation: Ids, tail: Ids) -> Ids:
+        """How many heads of every (relation, tail) are known."""
+        return _counted(self._by_relation_tail[0], relation * self.entities + tail)[1]
+
     def links(self, head: Ids, tail: Ids) -> Pairs:
         """Known relations of every (head, tail)."""
         return _lookup(*self._by_head_tail, head * self.entities + tail)
@@ -126,9 +134,14 @@ def _sorted(keys: Ids, answers: Ids) -> Pairs:
     return keys[order], answers[order]
 
 
-def _lookup(keys: Ids, answers: Ids, wanted: Ids) -> Pairs:
+def _counted(keys: Ids, wanted: Ids) -> Pairs:
+    """Where the first of each wanted key stands, and how many there are."""
     start = np.searchsorted(keys, wanted, side="left")
-    counts = np.searchsorted(keys, wanted, side="right") - start
+    return start, np.searchsorted(keys, wanted, side="right") - start
+
+
+def _lookup(keys: Ids, answers: Ids, wanted: Ids) -> Pairs:
+    start, counts = _counted(keys, wanted)
     question = np.repeat(np.arange(len(wanted)), counts)
     within = np.arange(len(question)) - np.repeat(np.cumsum(counts) - counts, counts)
     return question, answers[np.repeat(start, counts) + within]

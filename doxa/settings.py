@@ -77,6 +77,11 @@ class Settings:
         "margin ranking: head and tail are corrupted equally, or the side with fewer answers more often (Bernoulli)",
         ("uniform", "bernoulli"),
     )
+    crowd: int = _setting(
+        0,
+        "a question with more answers in train than this counts as if it had just so many; 0 = all beliefs alike",
+        low=0,
+    )
     avoid_known: bool = _setting(False, "never hold a known fact against a belief when its candidates include one")
     entity_norm: str = _setting(
         "free",

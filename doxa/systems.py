@@ -115,6 +115,7 @@ def checked(settings: Settings) -> Settings:
     for name, meant, where in (
         ("margin", settings.objective == "margin", "objective=margin"),
         ("corruption", settings.objective == "margin", "objective=margin"),
+        ("crowd", settings.objective != "confidence", "the objectives likelihood and margin"),
         ("orthogonality", settings.score == "hyperplane", "the score hyperplane"),
         ("hidden", settings.score in ("single_layer", "neural_tensor"), "the scores single_layer and neural_tensor"),
     ):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import pairwise
 
 import numpy as np
 
@@ -151,7 +152,7 @@ def best_threshold(scores, labels, blur):
     Each score is spread as a normal distribution of deviation blur · (that of the scores) / n^(1/5) around itself.
     """
     distinct = sorted(set(scores))
-    halfway = [(one + other) / 2 for one, other in zip(distinct, distinct[1:], strict=False)]
+    halfway = [(one + other) / 2 for one, other in pairwise(distinct)]
     tries = [distinct[0] - 1, *halfway, distinct[-1] + 1]
     width = blur * math.sqrt(np.var(scores)) / len(scores) ** 0.2
 
@@ -287,6 +288,14 @@ def head_share(triples, relation):
     """Bernoulli rule: the head is replaced with probability tails per head / (tails per head + heads per tail)."""
     heads_per_tail, tails_per_head = crowds(triples, relation)
     return tails_per_head / (tails_per_head + heads_per_tail)
+
+
+def heard(triples, belief, crowd):
+    """How much the head and the tail question of a belief count: a crowd's worth of their known answers at most."""
+    head, relation, tail = belief
+    heads = len({h for h, r, t in triples if (r, t) == (relation, tail)})
+    tails = len({t for h, r, t in triples if (h, r) == (head, relation)})
+    return min(1, crowd / max(heads, 1)), min(1, crowd / max(tails, 1))
 
 
 def squares(vectors):

@@ -22,6 +22,12 @@ def test_lookups_equal_sets(rows):
     assert {(int(a[q]), int(b[q]), int(x)) for q, x in zip(question, answer, strict=True)} == known
     question, answer = found.heads(b, a)
     assert {(int(x), int(b[q]), int(a[q])) for q, x in zip(question, answer, strict=True)} == known
+    assert found.tail_counts(a, b).tolist() == [
+        sum((h, r) == pair for h, r, _ in known) for pair in zip(a, b, strict=True)
+    ]
+    assert found.head_counts(b, a).tolist() == [
+        sum((t, r) == pair for _, r, t in known) for pair in zip(a, b, strict=True)
+    ]
     c, d = (grid.reshape(-1) for grid in np.meshgrid(np.arange(6), np.arange(6), indexing="ij"))
     question, answer = found.links(c, d)
     assert {(int(c[q]), int(x), int(d[q])) for q, x in zip(question, answer, strict=True)} == known

@@ -80,9 +80,9 @@ def familiarity(known: Facts, beliefs: Beliefs) -> tuple[Numbers, Ids]:
     counts = np.zeros(len(beliefs))
     related = beliefs.relation >= 0
     rows = np.flatnonzero(related & (beliefs.tail >= 0))
-    counts[rows] = np.bincount(known.heads(beliefs.relation[rows], beliefs.tail[rows])[0], minlength=len(rows))
+    counts[rows] = known.head_counts(beliefs.relation[rows], beliefs.tail[rows])
     rows = np.flatnonzero(related & (beliefs.head >= 0))
-    counts[rows] = np.bincount(known.tails(beliefs.head[rows], beliefs.relation[rows])[0], minlength=len(rows))
+    counts[rows] = known.tail_counts(beliefs.head[rows], beliefs.relation[rows])
     kind = np.where(related, 2 * beliefs.relation + (beliefs.tail < 0), -1)
     return np.log1p(counts), kind
 

@@ -22,7 +22,8 @@ from doxa.credence import Numbers, Thresholds
 from doxa.errors import UsageError
 from doxa.facts import Facts, distinct
 from doxa.learning.constraints import constraints
-from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
+from doxa.learning.emphasis import emphasiser
+from doxa.learning.negatives import Candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad
 from doxa.learning.touched import Step
 from doxa.learnt import Learnt
@@ -234,9 +235,7 @@ class Refit:
 
     def __init__(self, pbe: PBE, settings: Settings, movable: Movable, facts: Facts) -> None:
         self.pbe, self.movable = pbe, movable
-        ranking = settings.objective == "margin"
-        share = corrupted_head_share(facts, settings.corruption) if ranking else None
-        self.objective = Step(pbe, settings, share)
+        self.objective = Step(pbe, settings, emphasiser(settings, lambda: facts))
         self.optimiser = RowAdagrad(pbe, constraints(pbe, settings.entity_norm))
         self.every = every_candidate(pbe).for_terms(settings, with_words=pbe.mention is not None)
         self.candidates = settings.candidates or CANDIDATES

@@ -98,19 +98,6 @@ def draw_candidates(every: Candidates, count: int, random: np.random.Generator) 
     return Candidates(heads, relations, heads if every.tails is every.heads else some(every.tails))
 
 
-def corrupted_head_share(facts: Facts, corruption: str) -> Tensor:
-    """Per relation, how often a corrupted belief has its head replaced, (R,): ½, or by the Bernoulli rule
-
-        tails per head / (tails per head + heads per tail)            (Wang et al., 2014)
-
-    so that a one-to-many relation has mostly its head replaced: a random tail might well be true.
-    """
-    if corruption == "uniform":
-        return torch.full((facts.relations,), 0.5)
-    tails, heads = np.maximum(facts.tails_per_head, 1), np.maximum(facts.heads_per_tail, 1)
-    return torch.from_numpy(tails / (tails + heads)).float()
-
-
 def corrupt(
     beliefs: Beliefs, known: Facts, seed: int, among: str = "relation", attempts: int = 50
 ) -> tuple[Beliefs, Ids]:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from doxa.learning.emphasis import Emphasis
 from doxa.learning.negatives import Candidates
 from doxa.pbe import PBE, Batch
 from doxa.scores.comparison import Compared, Comparison, Places, Scores, scaled, table_of
@@ -355,17 +356,16 @@ def objective(
     batch: Batch,
     candidates: Candidates,
     settings: Settings,
-    head_share: Tensor | None = None,
+    emphasis: Emphasis | None = None,
     rows: Rows | None = None,
 ) -> Tensor:
     """What the settings make small, one number per belief, (B,).
 
-    `head_share` is how often each belief has its head rather than its tail corrupted, ½ when left out; `rows` are the
-    vectors of the batch and its candidates, if at hand.
+    `rows` are the vectors of the batch and its candidates, if at hand.
     """
     found = estimates(pbe, batch, candidates, settings, rows)
-    if head_share is not None:
-        found = replace(found, head=2 * head_share * found.head, tail=2 * (1 - head_share) * found.tail)
+    if emphasis is not None:
+        found = replace(found, head=emphasis.head * found.head, tail=emphasis.tail * found.tail)
     loss = (confidence_loss if settings.objective == "confidence" else likelihood_loss)(found, batch, settings)
     return sum(_penalties(pbe, batch, settings, rows), loss)
 
@@ -375,16 +375,16 @@ def total(
     batch: Batch,
     candidates: Candidates,
     settings: Settings,
-    head_share: Tensor | None = None,
+    emphasis: Emphasis | None = None,
     rows: Rows | None = None,
 ) -> Tensor:
     """The sum of `objective` over a batch: a shorter way to it where each belief's part is a sum of weighted terms."""
     if settings.objective == "confidence" or settings.training_estimator == "negative":
-        return objective(pbe, batch, candidates, settings, head_share, rows).sum()
+        return objective(pbe, batch, candidates, settings, emphasis, rows).sum()
     margin = settings.training_estimator == "margin"
     rule = partial(_shortfall, margin=settings.margin) if margin else _share
     importance = _importance(batch, settings, pbe.score.entity.weight)
-    more = {} if head_share is None else {"head": 2 * head_share, "tail": 2 * (1 - head_share)}
+    more = {} if emphasis is None else emphasis._asdict()
     more["said"] = batch.mentioned
     parts = []
     for term in _terms(pbe, batch, candidates, settings, rows):

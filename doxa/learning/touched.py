@@ -18,6 +18,7 @@ from torch.func import functional_call
 from torch.nn.functional import embedding
 
 from doxa import kernels
+from doxa.learning.emphasis import Emphasis, Emphasiser
 from doxa.learning.negatives import Candidates
 from doxa.learning.objectives import Rows, total
 from doxa.pbe import PBE, Batch
@@ -27,10 +28,9 @@ from doxa.settings import Settings
 class Step(nn.Module):
     """The objective of a batch, computed on the touched rows of every table of entities and relations."""
 
-    def __init__(self, pbe: PBE, settings: Settings, head_share: Tensor | None = None) -> None:
-        """`head_share`, (R,), is how often a belief of each relation has its head corrupted rather than its tail."""
+    def __init__(self, pbe: PBE, settings: Settings, emphasiser: Emphasiser | None = None) -> None:
         super().__init__()
-        self.pbe, self.settings, self.head_share = pbe, settings, head_share
+        self.pbe, self.settings, self.emphasiser = pbe, settings, emphasiser
         of_relations = [f"score.{name}.weight" for name in pbe.score.relation_tables]
         if pbe.mention is not None and pbe.mention.relation is not None:
             of_relations.append("mention.relation.weight")
@@ -39,19 +39,19 @@ class Step(nn.Module):
             f"pbe.{name}": (name in of_entities, pbe.get_parameter(name)) for name in of_entities + of_relations
         }
 
-    def forward(self, batch: Batch, candidates: Candidates, head_share: Tensor | None) -> Tensor:
-        return total(self.pbe, batch, candidates, self.settings, head_share)
+    def forward(self, batch: Batch, candidates: Candidates, emphasis: Emphasis | None) -> Tensor:
+        return total(self.pbe, batch, candidates, self.settings, emphasis)
 
     def loss(self, batch: Batch, candidates: Candidates) -> Tensor:
         """The sum of `objective` over the batch, with sparse gradients of distinct rows for the large tables."""
         entities = _Touched.of(batch.head, batch.tail, candidates.heads, candidates.tails)
         relations = _Touched.of(batch.relation, candidates.relations)
-        share = None if self.head_share is None else self.head_share[batch.relation]
+        emphasis = self.emphasiser.of(batch) if self.emphasiser is not None else None
         if self.pbe.score.by_vectors:
             head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
             relation, relations_drawn = relations.rows(self.pbe.score.get_parameter("relation.weight"))
             rows = Rows(head, relation, tail, heads, relations_drawn, tails)
-            return total(self.pbe, batch, candidates, self.settings, share, rows)
+            return total(self.pbe, batch, candidates, self.settings, emphasis, rows)
         head, tail, heads, tails = entities.places
         relation, relations_drawn = relations.places
         small = {
@@ -61,7 +61,7 @@ class Step(nn.Module):
         local = replace(batch, head=head, relation=relation, tail=tail)
         own = candidates.own_places(batch)
         drawn = replace(candidates, heads=heads, relations=relations_drawn, tails=tails, own=own)
-        loss: Tensor = functional_call(self, small, (local, drawn, share))
+        loss: Tensor = functional_call(self, small, (local, drawn, emphasis))
         return loss
 
 

@@ -28,7 +28,8 @@ from doxa.facts import Facts
 from doxa.learning.checkpoint import Checkpoint
 from doxa.learning.choice import chosen
 from doxa.learning.constraints import constrain, constraints
-from doxa.learning.negatives import Candidates, corrupted_head_share, draw_candidates, every_candidate
+from doxa.learning.emphasis import emphasiser
+from doxa.learning.negatives import Candidates, draw_candidates, every_candidate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
 from doxa.pbe import PBE, Batch
@@ -105,9 +106,7 @@ class Trainer:
         self.optimiser = optimiser(pbe, constraints(pbe, settings.entity_norm))
         self.inputs = inputs or beliefs.checksum()
         ranking = settings.objective == "margin"
-        self._objective = Step(
-            pbe, settings, corrupted_head_share(self._facts, settings.corruption) if ranking else None
-        )
+        self._objective = Step(pbe, settings, emphasiser(settings, lambda: self._facts))
         self.memory = Memory()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False

@@ -1,4 +1,4 @@
-"""Margin ranking against the slow twin: hinge, Bernoulli shares, known facts left out, constraints and penalties."""
+"""Margin ranking against the slow twin: hinge, emphasis, known facts left out, constraints and penalties."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from doxa.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.learning.constraints import constrain, constraints
-from doxa.learning.negatives import Candidates, corrupted_head_share, every_candidate
+from doxa.learning.emphasis import Emphasiser, corrupted_head_share, emphasiser
+from doxa.learning.negatives import Candidates, every_candidate
 from doxa.learning.objectives import estimates, margin_estimate, objective, softmax_estimate
 from doxa.learning.optimiser import RowAdagrad, RowSGD
 from doxa.learning.touched import Step
@@ -70,17 +71,24 @@ def test_the_hinge_equals_the_reference(others, truth, margin, left_out):
     assert table.tolist() == [others]  # the scores are not spoilt for their other readers
 
 
-@given(st.integers(0, 10_000), st.sampled_from([1, 2]), st.booleans(), st.sampled_from([ALL_FOUR, JRME]), st.booleans())
+@given(
+    st.integers(0, 10_000),
+    st.sampled_from([1, 2]),
+    st.booleans(),
+    st.sampled_from([ALL_FOUR, JRME]),
+    st.booleans(),
+    st.sampled_from([0, 1, 2]),
+)
 @hypothesis_settings(max_examples=40)
-def test_margin_ranking_equals_the_reference(seed, norm, avoid_known, weights, bernoulli):
+def test_margin_ranking_equals_the_reference(seed, norm, avoid_known, weights, bernoulli, crowd):
     s = Settings(dimension=3, scale=1.5, norm=norm, objective="margin", margin=1.7, **weights)
     pbe, slow = random_pbe(seed, norm=norm)
     some, rows = world(seed)
     known = [tuple(triple) for triple in some.triples.tolist()]
     facts = Facts(some.triples, ENTITIES, RELATIONS)
     drawn = candidates().without_known(some, rows, facts) if avoid_known else candidates()
-    share = corrupted_head_share(facts, "bernoulli").double()[some.relation[rows]] if bernoulli else None
-    found = objective(pbe, Batch.of(some, rows), drawn, s, share)
+    emphasis = Emphasiser(facts, bernoulli, crowd).of(Batch.of(some, rows))
+    found = objective(pbe, Batch.of(some, rows), drawn, s, emphasis)
     for row, value in zip(rows, found.tolist(), strict=True):
         belief = plain(some, row)
         terms = reference.log_estimates(
@@ -89,6 +97,9 @@ def test_margin_ranking_equals_the_reference(seed, norm, avoid_known, weights, b
         if bernoulli:
             of_head = reference.head_share(known, belief[1])
             terms |= {"head": 2 * of_head * terms["head"], "tail": 2 * (1 - of_head) * terms["tail"]}
+        if crowd:
+            of_head, of_tail = reference.heard(known, belief[:3], crowd)
+            terms |= {"head": of_head * terms["head"], "tail": of_tail * terms["tail"]}
         expected = -reference.log_credence(terms, {name: weights[knob] for name, knob in NAMES.items()})
         assert value == pytest.approx(expected, rel=1e-6)
 
@@ -123,8 +134,10 @@ def test_the_gradient_of_margin_ranking_equals_finite_differences(norm, weights)
     some, rows = world(3)
     facts = Facts(some.triples, ENTITIES, RELATIONS)
     drawn = candidates().without_known(some, rows, facts)
-    share = corrupted_head_share(facts, "bernoulli").double()[some.relation[rows]]
-    assert_gradients_equal_finite_differences(lambda: objective(pbe, Batch.of(some, rows), drawn, s, share).sum(), pbe)
+    emphasis = Emphasiser(facts, True, 2).of(Batch.of(some, rows))
+    assert_gradients_equal_finite_differences(
+        lambda: objective(pbe, Batch.of(some, rows), drawn, s, emphasis).sum(), pbe
+    )
 
 
 def test_jrme_moves_by_the_relation_and_by_the_mention_alone():
@@ -161,13 +174,12 @@ triples = st.lists(
 def test_the_bernoulli_rule_is_counted_from_the_facts(known):
     facts = Facts(np.array([*known, known[0]]), ENTITIES, RELATIONS)
     expected = [reference.head_share(known, r) for r in range(RELATIONS)]
-    assert corrupted_head_share(facts, "bernoulli").tolist() == pytest.approx(expected)
-    assert corrupted_head_share(facts, "uniform").tolist() == [0.5] * RELATIONS
+    assert corrupted_head_share(facts).tolist() == pytest.approx(expected)
 
 
 def test_a_one_to_many_relation_has_mostly_its_head_replaced():
     facts = Facts(np.array([(0, 0, t) for t in range(1, 5)] + [(h, 1, 0) for h in range(1, 5)]), 5, 2)
-    assert corrupted_head_share(facts, "bernoulli").tolist() == pytest.approx([0.8, 0.2])
+    assert corrupted_head_share(facts).tolist() == pytest.approx([0.8, 0.2])
 
 
 @given(triples, st.integers(0, 99))
@@ -229,45 +241,61 @@ def test_ranking_corrupts_with_any_entity_and_both_sides_alike():
     assert pbe._candidates(0, np.arange(3)).heads.tolist() == np.unique(some.head).tolist()
 
 
-@pytest.mark.parametrize("corruption", ["uniform", "bernoulli"])
-def test_touched_rows_give_the_same_losses_and_gradients(corruption):
-    """With shares and places of known facts, the step's short tables still give the objective itself."""
-    s = recipe({"score": "hyperplane", "objective": "margin", "dimension": 3, "corruption": corruption} | ALL_FOUR)
+def test_a_question_with_a_crowd_of_answers_counts_as_if_it_had_fewer():
+    """Four heads of (r, x) count as two together, its own tails and the fifth belief in full."""
+    some = beliefs([(h, "r", "x") for h in "abcd"] + [("a", "s", "b")])
+    found = Emphasiser(Facts(some.triples, 5, 2), False, 2).of(Batch.of(some))
+    assert found.head.tolist() == [0.5] * 4 + [1.0]
+    assert found.tail.tolist() == [1.0] * 5
+
+
+def test_facts_are_counted_only_where_some_terms_count_more():
+    for alike in ({}, {"objective": "margin"}, {"objective": "margin", "corruption": "uniform"}):
+        assert emphasiser(Settings(**alike), lambda: pytest.fail("counted")) is None
+
+
+@pytest.mark.parametrize(("corruption", "crowd"), [("uniform", 0), ("uniform", 1), ("bernoulli", 0), ("bernoulli", 1)])
+def test_touched_rows_give_the_same_losses_and_gradients(corruption, crowd):
+    """With emphasis and places of known facts, the step's short tables still give the objective itself."""
+    values = {"score": "hyperplane", "objective": "margin", "dimension": 3, "corruption": corruption, "crowd": crowd}
+    s = recipe(values | ALL_FOUR)
     some, _ = world(4)
     rows = np.flatnonzero(some.relation >= 2)[-6:]  # the first relations have no row in the short tables
     facts = Facts(some.triples, ENTITIES, RELATIONS)
     pbe = build(some, s).double()
     with torch.no_grad():
         pbe.mention.word.weight.normal_(generator=torch.Generator().manual_seed(0))
-    share, batch = corrupted_head_share(facts, corruption), Batch.of(some, rows)
-    assert torch.equal(share[batch.relation], share[batch.relation - 2]) is (corruption == "uniform")
+    batch, counted = Batch.of(some, rows), emphasiser(s, lambda: facts)
+    emphasis = counted and counted.of(batch)
+    if emphasis:
+        assert len(emphasis.head.unique()) > 1
     drawn = Candidates(torch.tensor([2, 5]), torch.tensor([2, 3]), torch.tensor([2, 6])).without_known(
         some, rows, facts
     )
-    expected = objective(pbe, batch, drawn, s, share[batch.relation])
+    expected = objective(pbe, batch, drawn, s, emphasis)
     expected.sum().backward()
     dense = {name: p.grad.to_dense().clone() for name, p in pbe.named_parameters() if p.grad is not None}
     pbe.zero_grad()
-    loss = Step(pbe, s, share).loss(batch, drawn)
+    loss = Step(pbe, s, counted).loss(batch, drawn)
     loss.backward()
     assert torch.allclose(loss, expected.sum())
     for name, gradient in dense.items():
         assert torch.allclose(pbe.get_parameter(name).grad.to_dense(), gradient), name
 
 
-def test_the_trainer_takes_its_shares_from_the_corruption():
-    """One head with many tails: with the Bernoulli rule the loss leans on the replaced head."""
+def test_the_trainer_takes_its_emphasis_from_the_settings():
+    """One head with many tails: with the Bernoulli rule the loss leans on the replaced head, with a crowd it falls."""
     some = beliefs([("a", "r", t) for t in "bcde"] + [("b", "s", "c")])
     first = {}
-    for corruption in ("uniform", "bernoulli"):
-        run = trainer(some, system="transe", corruption=corruption, candidates=512)
+    for corruption, crowd in (("uniform", 0), ("bernoulli", 0), ("uniform", 2)):
+        run = trainer(some, system="transe", corruption=corruption, crowd=crowd, candidates=512)
         drawn, batch = run._candidates(0, np.arange(5)), Batch.of(some)
-        facts = Facts(some.triples, 5, 2)
-        share = corrupted_head_share(facts, corruption)[batch.relation]
-        expected = objective(run.pbe, batch, drawn, run.settings, share).sum().item()
-        first[corruption] = run.step(0, np.arange(5), 0.0)
-        assert first[corruption] == pytest.approx(expected, rel=1e-5)
-    assert first["uniform"] != pytest.approx(first["bernoulli"])
+        emphasis = Emphasiser(Facts(some.triples, 5, 2), corruption == "bernoulli", crowd).of(batch)
+        expected = objective(run.pbe, batch, drawn, run.settings, emphasis).sum().item()
+        first[corruption, crowd] = run.step(0, np.arange(5), 0.0)
+        assert first[corruption, crowd] == pytest.approx(expected, rel=1e-5)
+    assert first["uniform", 0] != pytest.approx(first["bernoulli", 0])
+    assert first["uniform", 2] < 0.9 * first["uniform", 0]
 
 
 @pytest.mark.parametrize(
