@@ -66,11 +66,13 @@ class Choice:
 Knobs = Mapping[str, Range | Choice]
 
 
-def space(settings: Settings) -> Knobs:
-    """The knobs of a system that are worth turning, and how far."""
+def space(settings: Settings, words: bool) -> Knobs:
+    """The knobs of a system that are worth turning, and how far; `words` says whether there are mentions."""
     knobs: dict[str, Range | Choice] = {"learning_rate": Range(0.02, 0.5)}
     if settings.training_estimator != "exact":
         knobs["candidates"] = Choice((0, 128, 64))
+    if words and settings.mentions and settings.mention_weight:
+        knobs["mention_weight"] = Range(0.1, 2.0)
     if settings.objective == "margin":
         return knobs | {
             "margin": Range(0.05, 3.0),
@@ -79,6 +81,8 @@ def space(settings: Settings) -> Knobs:
         }
     if settings.relation_weight:
         knobs["relation_weight"] = Range(0.1, 2.0)
+    if settings.objective == "likelihood":
+        knobs["crowd"] = Choice((0, 16))
     if settings.score in ("distmult", "complex"):
         return knobs | {"n3": Range(1e-5, 0.03)}
     if settings.score in ("translation", "weighted_translation", "hyperplane", "unstructured"):
@@ -133,7 +137,8 @@ def tune(
     base = dict(given)
     if "time_budget" not in base and "epochs" not in base:
         base["time_budget"] = max(5.0, round(seconds / 20))
-    knobs = {name: knob for name, knob in space(recipe(base)).items() if name not in given}
+    words = bool(len(train.mention.values))
+    knobs = {name: knob for name, knob in space(recipe(base), words).items() if name not in given}
     if not knobs:
         raise UsageError("every knob of this system was given a value: there is nothing to search for")
     folder.mkdir(parents=True, exist_ok=True)

@@ -23,9 +23,17 @@ def world():
 def test_every_draw_of_a_space_makes_settings(system):
     """The ends of every range and every choice are settings the system accepts."""
     base = {"system": system}
-    for name, knob in space(recipe(base)).items():
+    for name, knob in space(recipe(base), words=True).items():
         for value in knob.of if hasattr(knob, "of") else (knob.low, knob.high):
             recipe(base | {name: value})
+
+
+def test_words_are_weighed_where_there_are_any():
+    assert "mention_weight" in space(recipe({}), words=True)
+    assert "mention_weight" in space(recipe({"system": "jrme"}), words=True)
+    assert "mention_weight" not in space(recipe({}), words=False)
+    assert "mention_weight" not in space(recipe({"mentions": False}), words=True)
+    assert "mention_weight" not in space(recipe({"system": "transe"}), words=True)
 
 
 def test_the_best_trial_is_kept_as_settings(tmp_path):
@@ -35,11 +43,12 @@ def test_the_best_trial_is_kept_as_settings(tmp_path):
     qualities = [one.quality for one in found.trials if one.state == "finished"]
     assert found.quality == max(qualities)
     assert len(found.trials) == 6
-    assert len({one.values["learning_rate"] for one in found.trials}) == 5
+    assert len({one.values["learning_rate"] for one in found.trials}) == 4
     own = recipe(GIVEN)
-    first, second = (one.values for one in found.trials[:2])
-    assert first == {"learning_rate": own.learning_rate, "relation_weight": 1.0, "scale": 4.0, "entity_norm": "free"}
-    assert second == first | {"entity_norm": "unit"}
+    first, *others = (one.values for one in found.trials[:3])
+    own_values = {"learning_rate": own.learning_rate, "relation_weight": 1.0, "scale": 4.0, "entity_norm": "free"}
+    assert first == own_values | {"crowd": 0}
+    assert others == [first | {"crowd": 16}, first | {"entity_norm": "unit"}]
     assert read_toml(tmp_path / BEST) == found.best
     assert found.best.items() >= GIVEN.items()
     assert recipe(found.best).scale == found.best["scale"]
