@@ -18,10 +18,10 @@ from doxa import calibrator as calibration
 from doxa import store
 from doxa.answering.confidences import confidence_grounds, fitted
 from doxa.answering.posed import KINDS, posed
-from doxa.answering.verdicts import evidence, familiarity, grounds
+from doxa.answering.verdicts import evidence, familiarity, grounds, judge_by
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
-from doxa.credence import Numbers, Temperatures, Thresholds, best_temperature, best_word_share
+from doxa.credence import Numbers, Temperatures, Thresholds, Weighing, best_temperature, best_word_share
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
@@ -186,7 +186,7 @@ def _model(lesson: Lesson) -> Model:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
     elif pbe.mention is not None:
         pbe.word_share.fill_(_word_share(pbe, valid.true_ones()))
-    thresholds, calibrator = _judgement(pbe, valid if valid is not None else train, known, settings)
+    thresholds, weighing, calibrator = _judgement(pbe, valid if valid is not None else train, facts, known, settings)
     return Model(
         settings=settings,
         names=train.names,
@@ -197,6 +197,7 @@ def _model(lesson: Lesson) -> Model:
         strangers=None if strange is None else _stranger_thresholds(facts, strange),
         temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.true_ones(), facts),
         calibrator=calibrator,
+        weighing=weighing,
         expected=_expected_confidence(pbe, valid if valid is not None else train, known, settings),
         given=_confidences(facts, train, valid),
         origin={
@@ -359,8 +360,10 @@ def _judged(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
     return _sample(beliefs, most, random) if len(beliefs) > most else beliefs
 
 
-def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> tuple[Thresholds, Calibrator]:
-    """Thresholds and calibrator from validation labels, or from falsehoods made by the rule of Section 5.4."""
+def _judgement(
+    pbe: PBE, beliefs: Beliefs, facts: Facts, known: Facts, settings: Settings
+) -> tuple[Thresholds, Weighing | None, Calibrator]:
+    """What verdicts and credence need, from validation labels or from falsehoods made by the rule of Section 5.4."""
     beliefs = _judged(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
     able = "classification" in answers(settings)
     labelled = (
@@ -369,13 +372,14 @@ def _judgement(pbe: PBE, beliefs: Beliefs, known: Facts, settings: Settings) -> 
         else beliefs.take(np.zeros(0, np.int64))
     )
     if not len(labelled):
-        return Thresholds(np.full(pbe.relations, np.nan), 0.0), Calibrator.unfitted(pbe.relations)
+        return Thresholds(np.full(pbe.relations, np.nan), 0.0), None, Calibrator.unfitted(pbe.relations)
     assert labelled.label is not None
-    scores = evidence(pbe, labelled, settings.verdict)
-    thresholds = Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations)
+    thresholds, weighing = judge_by(pbe, labelled, facts, settings.verdict)
     heard = grounds(pbe, labelled, settings.verdict)
-    return thresholds, calibration.fit(
-        heard, labelled.relation, labelled.label, pbe.relations, settings.base_rate, settings.seed
+    return (
+        thresholds,
+        weighing,
+        calibration.fit(heard, labelled.relation, labelled.label, pbe.relations, settings.base_rate, settings.seed),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from doxa.beliefs import Names
 from doxa.calibrator import Calibrator
-from doxa.credence import Numbers, Temperatures, Thresholds
+from doxa.credence import Numbers, Temperatures, Thresholds, Weighing
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.pbe import PBE
@@ -26,7 +26,7 @@ class Learnt:
     `train` and `valid` are the known facts as ids, (n, 3), and `given` the confidence of each of them in that order,
     NaN where it came without; of length 0 where none came with any. `strangers` are thresholds for beliefs with a name
     never seen, if validation had such; `expected` tells the confidence a belief would carry, if validation showed;
-    `origin` tells what was learnt from and how it went.
+    `weighing` what counts how much in a verdict, where it is `weighed`; `origin` what was learnt from and how it went.
     """
 
     settings: Settings
@@ -39,6 +39,7 @@ class Learnt:
     temperatures: Temperatures
     calibrator: Calibrator
     expected: Calibrator | None = None
+    weighing: Weighing | None = None
     given: Numbers = field(default_factory=lambda: np.zeros(0))
     origin: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()

@@ -119,8 +119,9 @@ class Settings:
     verdict: str = _setting(
         "product",
         "what is held against a relation's threshold: the product of probabilities (Section 5.4), the same without "
-        "Pr(r|h,t), Pr(t|h,r) alone, or D",
-        ("product", "entities", "tail", "score"),
+        "Pr(r|h,t) (entities), Pr(t|h,r) alone, D, or both probabilities of entities and how many answers are known "
+        "already, weighed for each relation as validation shows",
+        ("product", "entities", "tail", "score", "weighed"),
     )
     falsehoods: str = _setting(
         "relation",

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from doxa import settings as knobs
 from doxa.beliefs import UNKNOWN, Ids, Names, Vocabulary
 from doxa.calibrator import Calibrator
-from doxa.credence import Temperatures, Thresholds
+from doxa.credence import Temperatures, Thresholds, Weighing
 from doxa.errors import DoxaError
 from doxa.learnt import Learnt
 from doxa.systems import assemble
@@ -105,6 +105,7 @@ def load(folder: Path) -> Learnt:
             temperatures=Temperatures(**manifest["temperatures"]),
             calibrator=_calibrator(manifest["calibrator"], names.relations),
             expected=_calibrator(manifest["expected"], names.relations) if manifest["expected"] else None,
+            weighing=_weighing(manifest.get("weighing"), names.relations),
             given=facts["given"].double().numpy() if "given" in facts else np.zeros(0),
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
@@ -123,6 +124,16 @@ def load(folder: Path) -> Learnt:
 
 def _calibrator(stored: dict[str, Any], relations: Vocabulary) -> Calibrator:
     return Calibrator.from_dict(stored, len(relations), lambda names: _known(relations, names))
+
+
+def _weighing(stored: dict[str, Any] | None, relations: Vocabulary) -> Weighing | None:
+    if stored is None:
+        return None
+    overall, own = np.array(stored["overall"], float), stored["by_relation"]
+    by_relation = np.tile(overall, (len(relations), 1))
+    if own:
+        by_relation[_known(relations, list(own))] = list(own.values())
+    return Weighing(by_relation, overall)
 
 
 def _known(vocabulary: Vocabulary, names: list[str]) -> Ids:
@@ -228,6 +239,15 @@ def _write(learnt: Learnt, folder: Path) -> None:
         and {
             "overall": learnt.strangers.overall,
             "by_kind": [None if np.isnan(x) else float(x) for x in learnt.strangers.by_relation],
+        },
+        "weighing": learnt.weighing
+        and {
+            "overall": learnt.weighing.overall.tolist(),
+            "by_relation": {
+                learnt.names.relations[relation]: weights.tolist()
+                for relation, weights in enumerate(learnt.weighing.by_relation)
+                if (weights != learnt.weighing.overall).any()
+            },
         },
         "temperatures": asdict(learnt.temperatures),
         "calibrator": learnt.calibrator.as_dict(learnt.names.relations.__getitem__),

@@ -251,7 +251,7 @@ def _found(study: Study, base: dict[str, Any]) -> Tuning:
     if len(finished) > LEAST_TRIALS and len({trial.value for trial in finished}) > 1:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
         mattered = optuna.importance.get_param_importances(study, evaluator=evaluator)
-    tried = tuple(_tried(trial) for trial in study.trials)
+    tried = tuple(_tried(trial) for trial in study.trials if trial.state.name != "WAITING")
     return Tuning(base | best.user_attrs["values"], float(best.value or 0), tried, mattered)
 
 

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from doxa import calibrator as calibration
 from doxa.answering import tails
-from doxa.answering.verdicts import evidence, grounds, judge
+from doxa.answering.verdicts import grounds, judge, judge_by
 from doxa.beliefs import Beliefs, Ids
-from doxa.credence import Thresholds
 from doxa.curation.bare import bare
 from doxa.curation.growing import Refit, rows_from, with_room
 from doxa.errors import DoxaError, UsageError
@@ -280,9 +279,11 @@ def _recalibrated(model: Model, labels: Beliefs) -> Model:
         raise DoxaError("the labels are all alike; calibration needs beliefs labelled true and others labelled false")
     rule, settings = model.settings.verdict, model.settings
     heard = grounds(model.pbe, asked, rule)
+    thresholds, weighing = judge_by(model.pbe, asked, model.trained_facts, rule)
     return replace(
         model,
-        thresholds=Thresholds.fit(evidence(model.pbe, asked, rule), asked.relation, asked.label, model.pbe.relations),
+        thresholds=thresholds,
+        weighing=weighing,
         calibrator=calibration.fit(
             heard, asked.relation, asked.label, model.pbe.relations, settings.base_rate, settings.seed
         ),

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.credence import BLUR, Thresholds, best_temperature, best_threshold, best_word_share
+from doxa.credence import BLUR, HELD, Thresholds, Weighing, best_temperature, best_threshold, best_word_share
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -52,6 +52,51 @@ def test_relations_without_validation_use_the_overall_threshold():
     assert found.of(np.array([0, 2])).tolist() == [1.0, 12.0]
     assert np.isnan(found.by_relation[1])
     assert found.of(np.array([1])).tolist() == [found.overall]
+
+
+def labelled_signs(seed, count, weights):
+    """Signs on different scales, labels drawn by a logistic of their weighted sum."""
+    random = np.random.default_rng(seed)
+    signs = random.normal(size=(count, 2)) * [1.0, 10.0] + [0.0, 5.0]
+    chance = 1 / (1 + np.exp(-(signs - [0.0, 5.0]) @ weights))
+    return signs, np.where(random.random(count) < chance, 1, -1).astype(np.int8)
+
+
+def test_the_weights_that_made_the_labels_are_found_again():
+    signs, labels = labelled_signs(0, 20_000, [2.0, -0.1])
+    found = Weighing.fit(signs, np.zeros(20_000, np.int64), labels, relations=2)
+    assert found.overall == pytest.approx([2.0, -0.1], rel=0.05)
+    assert found.by_relation[0] == pytest.approx([2.0, -0.1], rel=0.05)
+    assert found.by_relation[1].tolist() == found.overall.tolist()
+    assert found.evidence(signs[:3], np.array([0, 1, 0])) == pytest.approx(
+        [2.0 * a - 0.1 * b for a, b in signs[:3]], abs=0.2
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_those_of_the_slow_regression(seed):
+    signs, labels = labelled_signs(seed, 60, [1.0, 0.05])
+    relation = np.arange(60) % 2
+    found = Weighing.fit(signs, relation, labels, relations=2)
+    spread, centre = signs.std(axis=0), signs.mean(axis=0)
+    units = (signs - centre) / spread
+    overall = reference.regression(units, labels, [0.0, 0.0, 0.0], HELD)
+    assert found.overall * spread == pytest.approx(overall[:-1], abs=1e-3)
+    for r in range(2):
+        own = reference.regression(units[relation == r], labels[relation == r], overall, HELD)
+        assert found.by_relation[r] * spread == pytest.approx(own[:-1], abs=1e-3)
+
+
+def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
+    many, labels = labelled_signs(0, 5000, [2.0, 0.0])
+    few, contrary = labelled_signs(1, 500, [-2.0, 0.0])
+    for count, turned in ((1, False), (500, True)):
+        signs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
+        found = Weighing.fit(signs, of, np.concatenate([labels, contrary[:count]]), relations=2)
+        assert (found.by_relation[1, 0] < 0) == turned
+    grown = found.grown(2)
+    assert grown.by_relation[:2].tolist() == found.by_relation.tolist()
+    assert grown.by_relation[2:].tolist() == [found.overall.tolist()] * 2
 
 
 def test_the_temperature_that_made_the_data_is_found_again():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from doxa import store
+from doxa.answering import judge
 from doxa.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.fitting import fit
@@ -35,8 +36,22 @@ def test_everything_comes_back(model, folder):
     assert loaded.thresholds.overall == model.thresholds.overall
     assert loaded.calibrator.as_dict(str) == model.calibrator.as_dict(str)
     assert loaded.temperatures == model.temperatures
+    assert loaded.weighing is None
     assert loaded.origin == model.origin
     assert loaded.curve == model.curve
+
+
+def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
+    """Also where a relation has the weights of all, and where the rule weighs nothing."""
+    some = Beliefs.from_table(board(4))
+    model = fit(some, dimension=4, epochs=2, batch=16, candidates=8, threads=1, verdict="weighed")
+    model.weighing.by_relation[1] = model.weighing.overall
+    model.save(tmp_path / "m")
+    loaded = Model.load(tmp_path / "m")
+    assert np.array_equal(loaded.weighing.by_relation, model.weighing.by_relation)
+    assert np.array_equal(loaded.weighing.overall, model.weighing.overall)
+    assert len({tuple(row) for row in loaded.weighing.by_relation}) == 2
+    assert judge(loaded, some).verdict.tolist() == judge(model, some).verdict.tolist()
 
 
 def test_the_folder_tells_what_it_was_trained_on(folder):

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from doxa.answering import judge
 from doxa.beliefs import Beliefs
 from doxa.errors import DoxaError, UsageError
 from doxa.fitting import fit
@@ -77,6 +78,11 @@ def test_labels_set_thresholds_and_calibration_anew(model):
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
     with pytest.raises(DoxaError, match="all alike"):
         update(model, labels=labels.where(labels.label == 1))
+    weighed = replace(model, settings=replace(model.settings, verdict="weighed"))
+    again = update(weighed, labels=labels).model
+    right = judge(again, labels).verdict == (labels.label == 1)
+    assert again.weighing.by_relation.shape == (len(model.names.relations), 4)
+    assert right.mean() > 0.8
 
 
 def test_what_makes_no_sense_is_refused(model):

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.beliefs import Beliefs, Ids
-from doxa.credence import Numbers
+from doxa.credence import Numbers, Thresholds, Weighing
 from doxa.facts import Facts
 from doxa.learnt import Learnt
 from doxa.pbe import PBE, Batch
@@ -50,11 +50,11 @@ def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
 
 @torch.no_grad()
 def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
-    """What is held against a relation's threshold: the log product above, without Pr(r|h,t), log Pr(t|h,r) alone, or
-    the scaled D."""
+    """The log product above, without Pr(r|h,t), log Pr(t|h,r) alone, or the scaled D: what is held against a relation's
+    threshold, but for `weighed`, where it is what credence is calibrated from."""
     if rule == "product":
         return log_products(pbe, beliefs)
-    if rule in ("entities", "tail"):
+    if rule in ("entities", "weighed", "tail"):
         terms = log_terms(pbe, beliefs.without_mentions())
         return terms[:, 2] if rule == "tail" else terms[:, 0] + terms[:, 2]
     scores = np.zeros(len(beliefs))
@@ -64,12 +64,35 @@ def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     return scores
 
 
+def signs(pbe: PBE, beliefs: Beliefs, facts: Facts) -> Numbers:
+    """(n, 4), what a `weighed` verdict weighs: log Pr(h|r,t), log Pr(t|h,r), and log(1 + how many others are known) of
+    the answers of each of the two questions."""
+    terms = log_terms(pbe, beliefs.without_mentions())
+    own = facts.contains(beliefs.head, beliefs.relation, beliefs.tail)
+    heads = facts.head_counts(beliefs.relation, beliefs.tail) - own
+    tails = facts.tail_counts(beliefs.head, beliefs.relation) - own
+    return np.column_stack([terms[:, 0], terms[:, 2], np.log1p(heads), np.log1p(tails)])
+
+
 def grounds(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     """What credence is calibrated from: the evidence, or where that is the product, log credence (Eq. 1).
 
     The latter hears the mention too.
     """
     return log_terms(pbe, beliefs).mean(axis=1) if rule == "product" else evidence(pbe, beliefs, rule)
+
+
+def judge_by(pbe: PBE, labelled: Beliefs, facts: Facts, rule: str) -> tuple[Thresholds, Weighing | None]:
+    """Thresholds of highest accuracy on labelled beliefs; and weights, if the rule has such."""
+    assert labelled.label is not None
+    weighing = None
+    if rule == "weighed":
+        given = signs(pbe, labelled, facts)
+        weighing = Weighing.fit(given, labelled.relation, labelled.label, pbe.relations)
+        scores = weighing.evidence(given, labelled.relation)
+    else:
+        scores = evidence(pbe, labelled, rule)
+    return Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations), weighing
 
 
 def familiarity(known: Facts, beliefs: Beliefs) -> tuple[Numbers, Ids]:
@@ -103,7 +126,10 @@ def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
     heard = grounds(learnt.pbe, known, rule)
     credence[seen] = learnt.calibrator.credence(heard, known.relation)
     silent = learnt.pbe.mention is None or not len(known.mention.values)
-    held = (3 * heard if rule == "product" else heard) if silent else evidence(learnt.pbe, known, rule)
+    if learnt.weighing is not None:
+        held = learnt.weighing.evidence(signs(learnt.pbe, known, learnt.trained_facts), known.relation)
+    else:
+        held = (3 * heard if rule == "product" else heard) if silent else evidence(learnt.pbe, known, rule)
     verdict[seen] = held >= learnt.thresholds.of(known.relation)
     if learnt.strangers is not None:
         strange = np.flatnonzero(~beliefs.seen)

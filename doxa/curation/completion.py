@@ -45,8 +45,8 @@ SELDOM = 0.1
 SLACK = 1e-7
 """How far below the last place of the list a candidate is still looked at."""
 
-WEIGHTS = {"product": (1 / 3, 1 / 3, 1 / 3), "entities": (1.0, 0.0, 1.0), "tail": (0.0, 0.0, 1.0),
-           "score": (0.0, 0.0, 0.0)}  # fmt: skip
+WEIGHTS = {"product": (1 / 3, 1 / 3, 1 / 3), "entities": (1.0, 0.0, 1.0), "weighed": (1.0, 0.0, 1.0),
+           "tail": (0.0, 0.0, 1.0), "score": (0.0, 0.0, 0.0)}  # fmt: skip
 """What the three logarithms count in the evidence credence is calibrated from, by the setting `verdict`."""
 
 

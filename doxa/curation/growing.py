@@ -170,6 +170,7 @@ def with_room(learnt: AnyLearnt, beliefs: Beliefs, words: bool = True, seed: int
         given=_given(learnt, told),
         thresholds=Thresholds(np.append(learnt.thresholds.by_relation, np.full(more_relations, np.nan)),
                               learnt.thresholds.overall),
+        weighing=learnt.weighing and learnt.weighing.grown(more_relations),
         strangers=None if more_relations else learnt.strangers,
         calibrator=_with_relations(learnt.calibrator, more_relations),
         expected=None if learnt.expected is None else _with_relations(learnt.expected, more_relations),

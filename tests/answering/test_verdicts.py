@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from doxa.answering.verdicts import evidence, familiarity, grounds, judge
+from doxa.answering.verdicts import evidence, familiarity, grounds, judge, log_terms, signs
 from doxa.beliefs import Beliefs, split
-from doxa.credence import BLUR
+from doxa.credence import BLUR, Thresholds, Weighing
 from doxa.errors import UsageError
 from doxa.facts import Facts
 from doxa.fitting import fit
@@ -98,6 +98,33 @@ def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, sys
         best = reference.best_threshold(scores[own], valid.label[own], BLUR)
         assert model.thresholds.by_relation[r] == pytest.approx(best)
     assert np.array_equal(judgement.verdict, scores >= model.thresholds.of(valid.relation))
+
+
+def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
+    model = quick(parts, verdict="weighed")
+    valid = parts[1].encoded(model.names)
+    trained = {tuple(triple) for triple in model.train.tolist()}
+    found = signs(model.pbe, valid, model.trained_facts)
+    terms = log_terms(model.pbe, valid.without_mentions())
+    assert np.array_equal(found[:, :2], terms[:, [0, 2]])
+    for row, (h, r, t) in zip(found, valid.triples.tolist(), strict=True):
+        heads = {x for x, *rest in trained if rest == [r, t]} - {h}
+        tails = {x for *rest, x in trained if rest == [h, r]} - {t}
+        assert row[2:] == pytest.approx([math.log(1 + len(heads)), math.log(1 + len(tails))])
+    weighing = Weighing.fit(found, valid.relation, valid.label, 2)
+    assert np.allclose(model.weighing.by_relation, weighing.by_relation)
+    scores = weighing.evidence(found, valid.relation)
+    thresholds = Thresholds.fit(scores, valid.relation, valid.label, 2)
+    assert np.array_equal(judge(model, valid).verdict, scores >= thresholds.of(valid.relation))
+    assert np.array_equal(model.credence(valid), quick(parts, verdict="entities").credence(valid))
+
+
+def test_a_fact_of_training_does_not_count_itself_among_the_known(parts):
+    model = quick(parts)
+    some = parts[0].encoded(model.names)
+    row = int(np.argmin(model.trained_facts.head_counts(some.relation, some.tail)))
+    assert model.trained_facts.head_counts(some.relation, some.tail)[row] == 1
+    assert signs(model.pbe, some, model.trained_facts)[row, 2] == 0.0
 
 
 def test_the_rules_differ(parts):

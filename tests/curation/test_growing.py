@@ -1,11 +1,14 @@
 """Growth: an entity is folded in from a few beliefs, and nothing learnt is changed."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 import torch
 
 from doxa.beliefs import Beliefs
+from doxa.credence import Weighing
 from doxa.curation import growing
 from doxa.curation.growing import Refit, fold_in, rows_from, with_room
 from doxa.errors import UsageError
@@ -94,6 +97,7 @@ def test_room_for_new_names_changes_no_old_answer():
     model, _ = random_model(1)
     some = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
+    model = replace(model, weighing=Weighing(np.arange(16.0).reshape(4, 4), np.ones(4)))
     grown, told = with_room(model, some)
     assert [len(v) for v in (grown.names.entities, grown.names.relations, grown.names.words)] == [14, 5, 6]
     assert told.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
@@ -103,6 +107,7 @@ def test_room_for_new_names_changes_no_old_answer():
     assert same[0] == same[1]
     assert grown.calibrator.slopes.shape == (5,)
     assert np.isnan(grown.thresholds.by_relation[4])
+    assert grown.weighing.by_relation[4].tolist() == [1.0] * 4
 
 
 def test_only_rows_that_may_move_do():
