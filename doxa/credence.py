@@ -18,6 +18,9 @@ BLUR = 0.5
 HELD = 0.3
 """How strongly a relation's weights are held near those of all, see `Weighing.fit`."""
 
+NORMAL_MIDDLE = 1.349
+"""Width of the middle half of a normal distribution, in deviations."""
+
 CUTS = 512
 """Thresholds tried for a relation at most."""
 
@@ -34,7 +37,7 @@ class Thresholds:
 
     @classmethod
     def fit(cls, scores: Numbers, relation: Ids, label: NDArray[np.int8], relations: int) -> Thresholds:
-        """The thresholds of highest accuracy on labelled beliefs, per relation and over all."""
+        """The thresholds that suit labelled beliefs best (`best_threshold`), per relation and over all."""
         by_relation = np.full(relations, np.nan)
         order = np.argsort(relation, kind="stable")
         starts = np.searchsorted(relation[order], np.arange(relations + 1))
@@ -53,8 +56,9 @@ def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
     """σ that makes "true at or above σ" right most often, halfway between two scores it parts (Section 5.4).
 
     Each score counts as a bell around itself, `BLUR` · deviation / n^(1/5) wide, lest σ hang on where a few beliefs
-    happen to lie. Of several equally good ones the lowest; below (above) all scores when everything (nothing) is best
-    held true. At most `CUTS` are tried, evenly spread among the scores.
+    happen to lie; the deviation is told from the middle half of them where it is less there, lest a few far ones blur
+    all. Of several equally good ones the lowest; below (above) all scores when everything (nothing) is best held true.
+    At most `CUTS` are tried, evenly spread among the scores.
     """
     from scipy.special import ndtr  # only fitting needs it, and answering should start quickly
 
@@ -62,7 +66,8 @@ def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
     cuts = np.concatenate([[-np.inf], (ordered[1:] + ordered[:-1]) / 2, [np.inf]])
     if len(cuts) > CUTS:
         cuts = cuts[np.linspace(0, len(cuts) - 1, CUTS).round().astype(np.int64)]
-    width = max(BLUR * float(np.std(scores)) / len(scores) ** 0.2, 1e-9)
+    deviation, middle = float(np.std(scores)), float(np.subtract(*np.percentile(scores, [75, 25]))) / NORMAL_MIDDLE
+    width = max(BLUR * (min(deviation, middle) or deviation) / len(scores) ** 0.2, 1e-9)
     right = np.zeros(len(cuts))
     for start in range(0, len(scores), CUTS):
         some = slice(start, start + CUTS)
@@ -86,7 +91,8 @@ class Weighing:
 
         In units in which a sign has deviation 1, by `HELD` · (difference of weights)².
         """
-        spread = np.maximum(signs.std(axis=0), 1e-9)
+        spread = signs.std(axis=0)
+        spread = np.where(spread > 1e-6, spread, 1.0)  # a sign that is the same everywhere, but for rounding
         units = (signs - signs.mean(axis=0)) / spread
         start = np.zeros(signs.shape[1] + 1)
         overall = _regression(units, label, start)

@@ -18,7 +18,7 @@ from doxa import calibrator as calibration
 from doxa import store
 from doxa.answering.confidences import confidence_grounds, fitted
 from doxa.answering.posed import KINDS, posed
-from doxa.answering.verdicts import evidence, familiarity, grounds, judge_by
+from doxa.answering.verdicts import evidence, familiarity, judge_by
 from doxa.beliefs import UNKNOWN, Beliefs, split
 from doxa.calibrator import FEWEST, Calibrator
 from doxa.credence import Numbers, Temperatures, Thresholds, Weighing, best_temperature, best_word_share
@@ -186,7 +186,7 @@ def _model(lesson: Lesson) -> Model:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
     elif pbe.mention is not None:
         pbe.word_share.fill_(_word_share(pbe, valid.true_ones()))
-    thresholds, weighing, calibrator = _judgement(pbe, valid if valid is not None else train, facts, known, settings)
+    thresholds, weighing, calibrator = _judgement(pbe, valid, train, facts, known, settings)
     return Model(
         settings=settings,
         names=train.names,
@@ -270,8 +270,8 @@ def _quality(pbe: PBE, valid: Beliefs, known: Facts, settings: Settings) -> Call
     """What tells one epoch's weights from another's, on a fixed sample of the validation beliefs.
 
     Mean filtered reciprocal rank of head, relation and tail, the questions of Eq. 1, as far as the system answers them;
-    or the accuracy of verdicts at the thresholds that suit the sample best; or minus the mean squared error of σ(D) as
-    the confidence given, falsehoods being given none.
+    or the accuracy of verdicts at the thresholds that suit the sample best (`weighed` ones without weights); or minus
+    the mean squared error of σ(D) as the confidence given, falsehoods being given none.
     """
     size = min(settings.validation_sample, max(100, int(3e10 / (pbe.entities * settings.dimension))))
     random = np.random.default_rng([settings.seed, 4])
@@ -361,10 +361,13 @@ def _judged(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
 
 
 def _judgement(
-    pbe: PBE, beliefs: Beliefs, facts: Facts, known: Facts, settings: Settings
+    pbe: PBE, valid: Beliefs | None, train: Beliefs, facts: Facts, known: Facts, settings: Settings
 ) -> tuple[Thresholds, Weighing | None, Calibrator]:
-    """What verdicts and credence need, from validation labels or from falsehoods made by the rule of Section 5.4."""
-    beliefs = _judged(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
+    """What verdicts and credence need, from validation labels or from falsehoods made by the rule of Section 5.4.
+
+    Without validation from training beliefs, but no weights: there, how many answers are known would tell truths.
+    """
+    beliefs = _judged(pbe, valid if valid is not None else train, np.random.default_rng([settings.seed, 5]))
     able = "classification" in answers(settings)
     labelled = (
         labelled_beliefs(beliefs, known, settings.seed, settings.falsehoods)
@@ -374,8 +377,8 @@ def _judgement(
     if not len(labelled):
         return Thresholds(np.full(pbe.relations, np.nan), 0.0), None, Calibrator.unfitted(pbe.relations)
     assert labelled.label is not None
-    thresholds, weighing = judge_by(pbe, labelled, facts, settings.verdict)
-    heard = grounds(pbe, labelled, settings.verdict)
+    rule = "entities" if valid is None and settings.verdict == "weighed" else settings.verdict
+    thresholds, weighing, heard = judge_by(pbe, labelled, facts, rule)
     return (
         thresholds,
         weighing,

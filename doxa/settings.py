@@ -79,7 +79,7 @@ class Settings:
     )
     crowd: int = _setting(
         0,
-        "a question with more answers in train than this counts as if it had just so many; 0 = all beliefs alike",
+        "a head or tail asked for with more answers in train than this counts as if it had just so many; 0 = all alike",
         low=0,
     )
     avoid_known: bool = _setting(False, "never hold a known fact against a belief when its candidates include one")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from doxa import calibrator as calibration
 from doxa.answering import tails
-from doxa.answering.verdicts import grounds, judge, judge_by
+from doxa.answering.verdicts import judge, judge_by
 from doxa.beliefs import Beliefs, Ids
 from doxa.curation.bare import bare
 from doxa.curation.growing import Refit, rows_from, with_room
@@ -278,8 +278,7 @@ def _recalibrated(model: Model, labels: Beliefs) -> Model:
     if len(np.unique(asked.label)) < 2:
         raise DoxaError("the labels are all alike; calibration needs beliefs labelled true and others labelled false")
     rule, settings = model.settings.verdict, model.settings
-    heard = grounds(model.pbe, asked, rule)
-    thresholds, weighing = judge_by(model.pbe, asked, model.trained_facts, rule)
+    thresholds, weighing, heard = judge_by(model.pbe, asked, model.trained_facts, rule)
     return replace(
         model,
         thresholds=thresholds,

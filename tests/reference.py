@@ -149,12 +149,15 @@ def rank(scores, truth, drop=()):
 def best_threshold(scores, labels, blur):
     """Section 5.4: σ at which "positive at or above" is right most often, by trying all halfway between two scores.
 
-    Each score is spread as a normal distribution of deviation blur · (that of the scores) / n^(1/5) around itself.
+    Each score is spread as a normal distribution of deviation blur · (that of the scores) / n^(1/5) around itself, the
+    deviation being what the middle half of the scores would have if they were normal, where that is less but not 0.
     """
     distinct = sorted(set(scores))
     halfway = [(one + other) / 2 for one, other in pairwise(distinct)]
     tries = [distinct[0] - 1, *halfway, distinct[-1] + 1]
-    width = blur * math.sqrt(np.var(scores)) / len(scores) ** 0.2
+    quarter, three_quarters = np.percentile(scores, [25, 75])
+    deviation = min(math.sqrt(np.var(scores)), (three_quarters - quarter) / 1.349) or math.sqrt(np.var(scores))
+    width = blur * deviation / len(scores) ** 0.2
 
     def above(score, sigma):
         if sigma < distinct[0] or sigma > distinct[-1]:

@@ -32,6 +32,12 @@ def test_the_threshold_does_not_hang_on_where_single_beliefs_lie():
     assert abs(np.mean(blurred)) < 0.1
 
 
+def test_a_few_scores_far_off_do_not_blur_the_others():
+    scores = np.concatenate([np.linspace(0, 0.2, 10), np.linspace(0.8, 1, 9), [-1000.0]])
+    labels = np.repeat(np.array([-1, 1, -1], np.int8), [10, 9, 1])
+    assert 0.2 < best_threshold(scores, labels) < 0.8
+
+
 def test_many_scores_are_parted_about_as_well_as_by_trying_all():
     random = np.random.default_rng(0)
     scores = np.concatenate([random.normal(1, 1, 5000), random.normal(-1, 1, 5000)])
@@ -71,6 +77,17 @@ def test_the_weights_that_made_the_labels_are_found_again():
     assert found.evidence(signs[:3], np.array([0, 1, 0])) == pytest.approx(
         [2.0 * a - 0.1 * b for a, b in signs[:3]], abs=0.2
     )
+
+
+def test_a_sign_that_is_always_the_same_does_not_count():
+    """Though its deviation is not quite 0 by rounding."""
+    signs, labels = labelled_signs(0, 200, [2.0, 0.0])
+    labels[:100] = 1
+    same = np.column_stack([signs[:, 0], np.full(200, np.log1p(2))])
+    assert same[:, 1].std() > 0
+    found = Weighing.fit(same, np.zeros(200, np.int64), labels, relations=1)
+    assert abs(found.overall[1]) < 1e-6
+    assert found.overall[0] > 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))

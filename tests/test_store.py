@@ -42,7 +42,7 @@ def test_everything_comes_back(model, folder):
 
 
 def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
-    """Also where a relation has the weights of all, and where the rule weighs nothing."""
+    """Also where a relation has the weights of all."""
     some = Beliefs.from_table(board(4))
     model = fit(some, dimension=4, epochs=2, batch=16, candidates=8, threads=1, verdict="weighed")
     model.weighing.by_relation[1] = model.weighing.overall

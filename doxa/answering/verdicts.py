@@ -51,7 +51,7 @@ def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
 @torch.no_grad()
 def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     """The log product above, without Pr(r|h,t), log Pr(t|h,r) alone, or the scaled D: what is held against a relation's
-    threshold, but for `weighed`, where it is what credence is calibrated from."""
+    threshold. For `weighed` without weights, what credence is calibrated from."""
     if rule == "product":
         return log_products(pbe, beliefs)
     if rule in ("entities", "weighed", "tail"):
@@ -82,17 +82,18 @@ def grounds(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     return log_terms(pbe, beliefs).mean(axis=1) if rule == "product" else evidence(pbe, beliefs, rule)
 
 
-def judge_by(pbe: PBE, labelled: Beliefs, facts: Facts, rule: str) -> tuple[Thresholds, Weighing | None]:
-    """Thresholds of highest accuracy on labelled beliefs; and weights, if the rule has such."""
+def judge_by(pbe: PBE, labelled: Beliefs, facts: Facts, rule: str) -> tuple[Thresholds, Weighing | None, Numbers]:
+    """The thresholds that suit labelled beliefs best; weights, if the rule has such; and the beliefs' `grounds`."""
     assert labelled.label is not None
     weighing = None
     if rule == "weighed":
         given = signs(pbe, labelled, facts)
         weighing = Weighing.fit(given, labelled.relation, labelled.label, pbe.relations)
-        scores = weighing.evidence(given, labelled.relation)
+        scores, heard = weighing.evidence(given, labelled.relation), given[:, :2].sum(axis=1)
     else:
         scores = evidence(pbe, labelled, rule)
-    return Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations), weighing
+        heard = grounds(pbe, labelled, rule) if rule == "product" else scores
+    return Thresholds.fit(scores, labelled.relation, labelled.label, pbe.relations), weighing, heard
 
 
 def familiarity(known: Facts, beliefs: Beliefs) -> tuple[Numbers, Ids]:
@@ -123,13 +124,14 @@ def judge(learnt: Learnt, beliefs: Beliefs) -> Judgement:
     seen = np.flatnonzero(beliefs.seen)
     known = beliefs.take(seen)
     rule = learnt.settings.verdict
-    heard = grounds(learnt.pbe, known, rule)
-    credence[seen] = learnt.calibrator.credence(heard, known.relation)
-    silent = learnt.pbe.mention is None or not len(known.mention.values)
     if learnt.weighing is not None:
-        held = learnt.weighing.evidence(signs(learnt.pbe, known, learnt.trained_facts), known.relation)
+        given = signs(learnt.pbe, known, learnt.trained_facts)
+        heard, held = given[:, :2].sum(axis=1), learnt.weighing.evidence(given, known.relation)
     else:
+        heard = grounds(learnt.pbe, known, rule)
+        silent = learnt.pbe.mention is None or not len(known.mention.values)
         held = (3 * heard if rule == "product" else heard) if silent else evidence(learnt.pbe, known, rule)
+    credence[seen] = learnt.calibrator.credence(heard, known.relation)
     verdict[seen] = held >= learnt.thresholds.of(known.relation)
     if learnt.strangers is not None:
         strange = np.flatnonzero(~beliefs.seen)

@@ -25,8 +25,8 @@ class Emphasis(NamedTuple):
 class Emphasiser:
     """Tells the emphasis of a batch from counted facts.
 
-    `by_side`: which side of a belief is replaced more often in margin ranking, by the Bernoulli rule. `crowd`: a
-    question with more answers than so many counts as if it had just so many, lest a few hubs outweigh all else.
+    `by_side`: which side of a belief is replaced more often in margin ranking, by the Bernoulli rule. `crowd`: a head
+    or tail asked for with more answers than so many counts as if it had just so many, lest hubs outweigh all else.
     """
 
     def __init__(self, facts: Facts, by_side: bool, crowd: int) -> None:

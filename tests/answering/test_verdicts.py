@@ -119,6 +119,15 @@ def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
     assert np.array_equal(model.credence(valid), quick(parts, verdict="entities").credence(valid))
 
 
+def test_without_validation_nothing_is_weighed(parts):
+    one, other = (
+        fit(parts[0], dimension=6, epochs=1, batch=16, candidates=16, threads=1, holdout=0.0, verdict=rule)
+        for rule in ("weighed", "entities")
+    )
+    assert one.weighing is None
+    assert judge(one, parts[0]).verdict.tolist() == judge(other, parts[0]).verdict.tolist()
+
+
 def test_a_fact_of_training_does_not_count_itself_among_the_known(parts):
     model = quick(parts)
     some = parts[0].encoded(model.names)
