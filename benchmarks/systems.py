@@ -17,11 +17,11 @@ from pathlib import Path
 import torch
 
 import doxa
-from doxa.learning.choice import chosen
-from doxa.learning.trainer import Trainer
+from doxa.config import Settings
 from doxa.scores import SCORES
-from doxa.settings import Settings
 from doxa.systems import SYSTEMS, build, parameters, recipe
+from doxa.training.automatic import chosen
+from doxa.training.loop import Trainer
 
 WARM_UP = 3
 """Steps before the clock starts."""
@@ -34,7 +34,7 @@ def main() -> None:
     options.add_argument("--seconds", type=float, default=10.0, help="of training per system")
     given = options.parse_args()
     beliefs = doxa.read(given.data / "train.tsv")
-    sizes = len(beliefs.names.entities), len(beliefs.names.relations)
+    sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     rows = []
     wanted = [{"system": "pbe", "score": score} for score in SCORES]
     wanted += [{"system": name} for name in SYSTEMS if name != "pbe"]

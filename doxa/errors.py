@@ -1,4 +1,8 @@
-"""Errors a user can act on: what was found, where, what was expected, what to do next."""
+"""Errors a user can act on: what was found, where, what was expected and what to do next.
+
+Messages name Python arguments or plain facts, never command-line options. `remedy` names the way out, so that each
+surface can say it in its own words: the command line prints the option to type.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +11,41 @@ from collections.abc import Iterable, Sequence
 
 
 class DoxaError(Exception):
-    """A fault in what doxa was given. The command line prints it without a traceback."""
+    """A fault in what doxa received. The command line prints it without a traceback."""
 
-    exit_code = 1
+    def __init__(self, message: str, *hints: str, remedy: str = "") -> None:
+        super().__init__(message, *hints)
+        self.message, self.hints, self.remedy = message, hints, remedy
 
-    def __init__(self, message: str, *hints: str) -> None:
-        super().__init__("\n  ".join((message, *hints)))
+    def __str__(self) -> str:
+        return "\n  ".join((self.message, *self.hints))
 
 
-class UsageError(DoxaError):
-    """The question itself was put wrongly (exit code 2)."""
+class UsageError(DoxaError, ValueError):
+    """An argument, option or setting that makes no sense."""
 
-    exit_code = 2
+
+class UnknownName(DoxaError, KeyError):
+    """A name that a model or file does not hold."""
+
+
+class BadFile(DoxaError):
+    """A file of beliefs that cannot be read or written."""
+
+
+class BadModel(DoxaError):
+    """A model folder that is missing, damaged, unfinished or foreign."""
+
+
+class CannotAnswer(DoxaError):
+    """A question that this model's system does not answer."""
 
 
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:
-    """A closing question that offers the nearest name and those about as near, or nothing when none is near."""
+    """A closing question that offers the nearest names, or nothing when none is near."""
     close = difflib.get_close_matches(wrong, list(names), n=3, cutoff=0.6)
-    likeness = [difflib.SequenceMatcher(None, wrong, name).ratio() for name in close]
-    best = [repr(name) for name, ratio in zip(close, likeness, strict=True) if ratio >= likeness[0] - 0.05]
+    similarity = [difflib.SequenceMatcher(None, wrong, name).ratio() for name in close]
+    best = [repr(name) for name, ratio in zip(close, similarity, strict=True) if ratio >= similarity[0] - 0.05]
     return f" Did you mean {' or '.join(best)}?" if best else ""
 
 

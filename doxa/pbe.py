@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa import memory
-from doxa.beliefs import Beliefs, Ids
+from doxa.data import memory
+from doxa.data.beliefs import Beliefs, Ids
 from doxa.scores import Mention, Score
-from doxa.scores.comparison import scaled, table_of
-from doxa.scores.score import rows
+from doxa.scores.base import rows
+from doxa.scores.pairwise import scaled, table_of
 
 BLOCK_BYTES, BLOCK_ROWS = 8 * 2**20, 16
 """Table of scores held at once when answering: small enough for the processor's cache, yet a few rows at least."""
@@ -59,10 +59,10 @@ class Batch:
 class PBE(nn.Module):
     """The probabilities of the paper. `seen_heads` and `seen_tails` are E_h and E_t.
 
-    `word_share` is how much words count beside the entities in Eq. 6, 1 in the paper.
+    `mention_exponent` is how much words count beside the entities in Eq. 6, 1 in the paper.
     """
 
-    word_share: Tensor
+    mention_exponent: Tensor
     seen_heads: Tensor
     seen_tails: Tensor
 
@@ -75,7 +75,7 @@ class PBE(nn.Module):
         self.scale = scale
         self.memory = 0
         """Bytes that tables of scores may take when ranking and answering; 0 = a quarter of what is free."""
-        self.register_buffer("word_share", torch.ones(()))
+        self.register_buffer("mention_exponent", torch.ones(()))
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
 
@@ -128,9 +128,9 @@ class PBE(nn.Module):
         return self.mention_logits(words, offsets).log_softmax(1)
 
     def log_relations_with_mention(self, head: Tensor, tail: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
-        """log Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^share, renormalised over R; Pr(r|h,t) without any word (Eq. 6)."""
+        """log Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^share, renormalized over R; Pr(r|h,t) without any word (Eq. 6)."""
         said = self.log_relations_said(words, offsets)
-        return (self.log_relations(head, tail) + self.word_share * said).log_softmax(1)
+        return (self.log_relations(head, tail) + self.mention_exponent * said).log_softmax(1)
 
     def log_terms(self, batch: Batch) -> Tensor:
         """(B, 3): log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself.

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from doxa.beliefs import Beliefs
+from doxa.config import Settings
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, did_you_mean
-from doxa.facts import Facts
 from doxa.pbe import PBE
 from doxa.scores import SCORES, Mention
-from doxa.scores.diffusion import diffuse
-from doxa.settings import Settings
+from doxa.scores.start import diffuse
 
 Named = TypeVar("Named")
 
@@ -142,18 +142,18 @@ def why_not(settings: Settings, question: str, words: bool = False) -> str:
     return f"{settings.system} learns to tell relations apart and nothing else; it ranks no entities and judges nothing"
 
 
-def build(beliefs: Beliefs, settings: Settings, facts: Facts | None = None) -> PBE:
+def build(beliefs: Beliefs, settings: Settings, facts: TripleIndex | None = None) -> PBE:
     """An unlearnt model for these beliefs, its weights drawn from the seed alone; `facts` are theirs, if at hand."""
-    entities, relations = len(beliefs.names.entities), len(beliefs.names.relations)
+    entities, relations = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     pbe = assemble(
         settings,
         entities=entities,
         relations=relations,
-        words=len(beliefs.names.words),
+        words=len(beliefs.vocabularies.words),
         seen_heads=torch.from_numpy(np.unique(beliefs.head)),
         seen_tails=torch.from_numpy(np.unique(beliefs.tail)),
     )
-    facts = facts or Facts(beliefs.triples, entities, relations)
+    facts = facts or TripleIndex(beliefs.triples, entities, relations)
     pbe.score.prepare(facts)
     if settings.diffusion:
         diffuse(pbe.score, facts, settings.diffusion)

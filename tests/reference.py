@@ -50,7 +50,7 @@ def pr_relation_said(world, r, words):
 
 
 def pr_relation_with_mention(world, h, r, t, words, share=1.0):
-    """Eq. 6, renormalised over R, words to the power of their share; without words Pr(r|h,t) alone."""
+    """Eq. 6, renormalized over R, words to the power of their share; without words Pr(r|h,t) alone."""
     if not words:
         return pr_relation(world, h, r, t)
     product = [pr_relation(world, h, x, t) * pr_relation_said(world, x, words) ** share for x in world.relations]
@@ -91,10 +91,10 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
     A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in.
     """
     h, r, t, words = belief
-    true_ones = {*known, (h, r, t)}
-    heads = [x for x in candidates[0] if (x, r, t) not in true_ones]
-    relations = [x for x in candidates[1] if (h, x, t) not in true_ones]
-    tails = [x for x in candidates[2] if (h, r, x) not in true_ones]
+    positives = {*known, (h, r, t)}
+    heads = [x for x in candidates[0] if (x, r, t) not in positives]
+    relations = [x for x in candidates[1] if (h, x, t) not in positives]
+    tails = [x for x in candidates[2] if (h, r, x) not in positives]
     true = score(world, h, r, t)
     groups = {
         "head": (true, [score(world, x, r, t) for x in heads], epsilon),
@@ -320,12 +320,12 @@ def squares(vectors):
 
 
 def diffused(vectors, triples, steps):
-    """x ← ½ x + ½ mean of the neighbours' x, steps times, then back to the first length"""
+    """x ← ½ x + ½ mean of the neighbors' x, steps times, then back to the first length"""
     count = len(vectors)
-    neighbours = [{t for h, _, t in triples if h == e} | {h for h, _, t in triples if t == e} for e in range(count)]
+    neighbors = [{t for h, _, t in triples if h == e} | {h for h, _, t in triples if t == e} for e in range(count)]
     moved = [np.array(v, float) for v in vectors]
     for _ in range(steps):
-        means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbours]
+        means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbors]
         moved = [(own + mean) / 2 for own, mean in zip(moved, means, strict=True)]
     return np.array([v * norm(u, 2) / norm(v, 2) for u, v in zip(vectors, moved, strict=True)])
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from doxa.config import Settings
 from doxa.scores import SCORES
-from doxa.settings import Settings
 from doxa.systems import SYSTEMS
 
 PAGE = (Path(__file__).parents[1] / "docs" / "systems.md").read_text()
@@ -96,11 +96,11 @@ def test_a_translation_composes_and_complex_does_not():
         score = random_score("translation", seed)
         assert score.alpha - score(*sixth) <= (score.alpha - score(*five)).sum() + 1e-9
     score = random_score("complex", 0)
-    optimiser = torch.optim.Adam(score.parameters(), 0.05)
+    optimizer = torch.optim.Adam(score.parameters(), 0.05)
     for _ in range(300):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         (torch.relu(5 - score(*five)).sum() + torch.relu(5 + score(*sixth)).sum()).backward()
-        optimiser.step()
+        optimizer.step()
     assert score(*five).min() > 4
     assert score(*sixth).item() < -4
 

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doxa.beliefs import Beliefs
+from doxa.data.beliefs import Beliefs
 from doxa.pbe import Batch
 from tests import reference
 from tests.worlds import beliefs, random_pbe
@@ -44,7 +44,7 @@ def test_probabilities_equal_the_reference(seed, norm):
         assert np.allclose(said[i].tolist(), [reference.pr_relation_said(world, x, words) for x in world.relations])
         expected = [reference.pr_relation_with_mention(world, h, x, t, words) for x in world.relations]
         assert np.allclose(both[i].tolist(), expected)
-    pbe.word_share.fill_(0.3)
+    pbe.mention_exponent.fill_(0.3)
     less = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets).exp()
     for i, (h, _, t, words) in enumerate(ROWS):
         expected = [reference.pr_relation_with_mention(world, h, x, t, words, 0.3) for x in world.relations]
@@ -95,7 +95,7 @@ def test_a_batch_is_the_rows_of_the_beliefs():
     b = Batch.of(some, np.array([2, 1]))
     assert isinstance(some, Beliefs)
     assert b.head.tolist() == some.head[[2, 1]].tolist()
-    assert [some.names.words[w] for w in b.words.tolist()] == ["z", "y"]
+    assert [some.vocabularies.words[w] for w in b.words.tolist()] == ["z", "y"]
     assert b.mentioned.tolist() == [True, False]
 
 

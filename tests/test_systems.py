@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import doxa
-from doxa.answering import judge
-from doxa.beliefs import Beliefs
+from doxa.config import Settings
+from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.report import evaluate
+from doxa.inference import judge
 from doxa.scores import SCORES
-from doxa.settings import Settings
 from doxa.systems import QUESTIONS, SYSTEMS, answers, build, parameters, recipe, why_not
 from tests.test_toy_world import withheld
 from tests.worlds import beliefs, board
@@ -80,7 +80,7 @@ def test_a_name_nobody_knows_is_answered_with_the_nearest(values, message):
     with pytest.raises(UsageError, match=message):
         recipe(values)
     with pytest.raises(UsageError, match=message):
-        doxa.fit(Beliefs.from_table(board(3)), **values)
+        doxa.fit(Beliefs.from_frame(board(3)), **values)
 
 
 @pytest.mark.parametrize("name", [name for name in SYSTEMS if name != "pbe"])
@@ -99,9 +99,9 @@ def test_pbe_stands_on_any_score(score):
 def test_settings_given_whole_know_the_systems_too(system):
     """A system nobody knows is refused; one that is known must not be a mere name over other settings."""
     with pytest.raises(UsageError, match="system"):
-        doxa.fit(Beliefs.from_table(board(3)), settings=Settings(**TINY), system=system)
+        doxa.fit(Beliefs.from_frame(board(3)), settings=Settings(**TINY), system=system)
     with pytest.raises(UsageError):
-        doxa.fit(Beliefs.from_table(board(3)), settings=Settings(system=system, **TINY))
+        doxa.fit(Beliefs.from_frame(board(3)), settings=Settings(system=system, **TINY))
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_one_relation_is_enough_for_a_system_that_does_not_tell_relations_apart(
 
 def test_validation_of_strangers_that_cannot_teach_is_no_fault():
     """Only an unknown relation among the strangers; and nothing of which a falsehood could be made."""
-    train = Beliefs.from_table(board(4, words=False))
+    train = Beliefs.from_frame(board(4, words=False))
     rows = [("0,0", "right", "1,0", 1), ("0,0", "up", "3,3", -1), ("0,0", "zzz", "1,0", 1), ("0,0", "zzz", "1,1", -1)]
     valid = beliefs(rows, ("head", "relation", "tail", "label"))
     assert doxa.fit(train, valid, on_error="skip", **TINY).strangers is None
@@ -172,14 +172,14 @@ SIZES = {
 @pytest.mark.parametrize("score", SCORES)
 @pytest.mark.parametrize("words", [True, False])
 def test_parameters_are_those_of_the_model_that_is_built(score, words):
-    some = Beliefs.from_table(board(3, words))
-    names = some.names
+    some = Beliefs.from_frame(board(3, words))
+    vocabularies = some.vocabularies
     s = recipe({"score": score, "dimension": 6} | ({"hidden": 5} if score in ("single_layer", "neural_tensor") else {}))
-    entities, relations = len(names.entities), len(names.relations)
-    counted = parameters(s, entities, relations, len(names.words))
+    entities, relations = len(vocabularies.entities), len(vocabularies.relations)
+    counted = parameters(s, entities, relations, len(vocabularies.words))
     assert counted == sum(p.numel() for p in build(some, s).parameters() if p.requires_grad)
     own_vectors = 0 if "relation" in SCORES[score].relation_tables else relations * 6
-    of_words = len(names.words) * 6 + 1 + own_vectors if words else 0
+    of_words = len(vocabularies.words) * 6 + 1 + own_vectors if words else 0
     assert counted == SIZES[score](entities, relations, 6, 5) + of_words
 
 
@@ -193,7 +193,7 @@ def test_counting_parameters_makes_none():
 
 @pytest.fixture(scope="module")
 def some():
-    return Beliefs.from_table(board(4))
+    return Beliefs.from_frame(board(4))
 
 
 @pytest.fixture(scope="module", params=SYSTEMS)
@@ -239,7 +239,7 @@ def test_evaluation_skips_what_the_system_cannot_answer_and_says_why(model, some
 
 
 def test_only_a_model_that_saw_confidence_is_held_to_it(some):
-    given = Beliefs.from_table(board(4).with_columns(confidence=0.5))
+    given = Beliefs.from_frame(board(4).with_columns(confidence=0.5))
     found = evaluate(doxa.fit(some, system="transe", **TINY), given, ["confidence", "entity"])
     assert found.confidence is None
     assert found.skipped == {"confidence": "no validation belief of the model carried confidence"}
@@ -277,8 +277,8 @@ def test_a_withheld_step_comes_first(system, seed, margin):
 
 def test_unstructured_cannot_tell_direction(some):
     model = doxa.fit(some, system="unstructured", **TINY)
-    table = some.to_table()
-    back = Beliefs.from_table(table.rename({"head": "tail", "tail": "head"}))
+    table = some.to_frame()
+    back = Beliefs.from_frame(table.rename({"head": "tail", "tail": "head"}))
     one, other = judge(model, some), judge(model, back)
     assert np.array_equal(one.credence, other.credence)
     assert np.array_equal(one.verdict, other.verdict)

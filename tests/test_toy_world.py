@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from doxa.answering.confidences import estimated
-from doxa.beliefs import Beliefs
-from doxa.fitting import fit
+from doxa.calibration.confidence import estimated
+from doxa.data.beliefs import Beliefs
+from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
 SETTINGS = {
@@ -31,7 +31,7 @@ def withheld(seed, size=6):
     inner = [i for i, (h, _, t) in enumerate(table.rows()) if set(h.split(",")) | set(t.split(",")) <= inside]
     held = int(np.random.default_rng(seed).choice(inner))
     kept = np.delete(np.arange(len(table)), held)
-    return Beliefs.from_table(table[kept.tolist()]), table.row(held)
+    return Beliefs.from_frame(table[kept.tolist()]), table.row(held)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_confidence_objective_recovers_high_and_low():
     """Eq. 5: beliefs given with confidence 0.9 end above those given with 0.2."""
     table = board(4)
     high = np.arange(len(table)) % 3 > 0
-    some = Beliefs.from_table(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
+    some = Beliefs.from_frame(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
     more = {"objective": "confidence", "negatives": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
     model = fit(some, seed=0, threads=1, **(SETTINGS | more))
     found = np.exp(estimated(model.pbe, model.settings, some))
@@ -94,7 +94,7 @@ def confident_world(seed):
     table = pl.DataFrame(rows, schema=["head", "relation", "tail", "confidence"], orient="row")
     table = table[random.permutation(len(table)).tolist()]
     six, seven = int(0.6 * len(table)), int(0.7 * len(table))
-    return tuple(Beliefs.from_table(part) for part in (table[:six], table[six:seven], table[seven:]))
+    return tuple(Beliefs.from_frame(part) for part in (table[:six], table[six:seven], table[seven:]))
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])

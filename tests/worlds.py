@@ -6,12 +6,12 @@ import numpy as np
 import polars as pl
 import torch
 
-from doxa.beliefs import Beliefs, Names, Vocabulary
-from doxa.calibrator import Calibrator
-from doxa.credence import Temperatures, Thresholds
+from doxa.calibration.curves import Calibrator
+from doxa.calibration.thresholds import Temperatures, Thresholds
+from doxa.config import Settings
+from doxa.data.beliefs import Beliefs, Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.settings import Settings
 from doxa.systems import assemble
 
 
@@ -61,7 +61,7 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
 
     model = Model(
         settings=Settings(**({"dimension": 3, "scale": 1.5} | settings)),
-        names=Names(
+        vocabularies=Vocabularies(
             vocabulary("e", entities, "entity"), vocabulary("r", relations, "relation"), vocabulary("w", words, "word")
         ),
         pbe=pbe,
@@ -93,13 +93,13 @@ def world_of(pbe: PBE, settings: Settings) -> World:
 
 
 def beliefs(rows, columns=("head", "relation", "tail")) -> Beliefs:
-    return Beliefs.from_table(pl.DataFrame(rows, schema=list(columns), orient="row"))
+    return Beliefs.from_frame(pl.DataFrame(rows, schema=list(columns), orient="row"))
 
 
 def board(size=6, words=True):
     """Squares of a board; 'right' and 'up' lead to the next. Returns all steps as a table.
 
-    Which step leads where is forced by the others: a square's right neighbour is the up neighbour of ... and so on.
+    Which step leads where is forced by the others: a square's right neighbor is the up neighbor of ... and so on.
     """
     phrases = {"right": ["one step to the right", "its right side touches"], "up": ["one step up", "right above it is"]}
     rows = []

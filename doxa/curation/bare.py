@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.beliefs import Beliefs, Names, certain
-from doxa.mentions import Ragged
+from doxa.data.beliefs import Beliefs, Vocabularies, certain
+from doxa.data.mentions import Ragged
 from doxa.pbe import PBE
 
 
-def bare(names: Names, triples: NDArray[np.int64]) -> Beliefs:
+def bare(names: Vocabularies, triples: NDArray[np.int64]) -> Beliefs:
     """Triples as beliefs without mention or confidence."""
     columns = (np.ascontiguousarray(triples[:, column]) for column in range(3))
     head, relation, tail = columns

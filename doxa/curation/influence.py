@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.answering import log_terms
-from doxa.beliefs import Beliefs
-from doxa.credence import Numbers
+from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import precise
+from doxa.data.beliefs import Beliefs
+from doxa.inference import log_terms
 from doxa.pbe import PBE, Batch
 
 STEP = 1e-4

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from doxa.errors import DoxaError
-from doxa.learnt import Learnt
+from doxa.model import Model
 
 ANSWERS = ("accept", "reject", "unsure")
 FINDINGS = ("missing", "suspect")
@@ -28,11 +28,11 @@ class Decisions(NamedTuple):
     open: int
 
 
-def to_review(found: pl.DataFrame, finding: str, learnt: Learnt) -> pl.DataFrame:
+def to_review(found: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:
     """A table of findings with what a review needs: what kind they are, which model found them, an empty answer."""
     return found.with_columns(
         pl.lit(finding).alias("finding"),
-        pl.lit(str(learnt.origin.get("sha256", ""))[:12]).alias("model"),
+        pl.lit(str(model.origin.get("sha256", ""))[:12]).alias("model"),
         pl.lit("").alias("review"),
     )
 
@@ -64,9 +64,9 @@ def read(path: Path) -> pl.DataFrame:
 def decide(path: Path) -> Decisions:
     """What the curator decided.
 
-    A missing belief accepted is believed and labelled true; rejected, it is labelled false. A suspect accepted is
-    retracted and labelled false, and its suggested correction, if there is one, believed and labelled true; a suspect
-    rejected stands and is labelled true.
+    A missing belief accepted is believed and labeled true; rejected, it is labeled false. A suspect accepted is
+    retracted and labeled false, and its suggested correction, if there is one, believed and labeled true; a suspect
+    rejected stands and is labeled true.
     """
     table = read(path).with_row_index("line", 2)
     source = pl.format("{}:{} {} {}", pl.lit(path.name), "line", "finding", "review").alias("source")

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.answering.posed import Posed, posed
-from doxa.answering.verdicts import judge, log_terms
-from doxa.beliefs import Beliefs
-from doxa.credence import Numbers
-from doxa.learnt import Learnt
+from doxa.calibration.queries import Posed, posed
+from doxa.calibration.rules import judge, log_terms
+from doxa.calibration.thresholds import Numbers
+from doxa.data.beliefs import Beliefs
+from doxa.model import Model
 from doxa.systems import answers
 
 BINS = 15
@@ -91,18 +91,18 @@ class CalibrationReport:
         )
 
 
-def calibration_report(learnt: Learnt, labelled: Beliefs, asked: Beliefs) -> CalibrationReport:
-    """How far credence holds on labelled beliefs, and probabilities of answers on true ones; all names known."""
-    assert labelled.label is not None
-    true = labelled.label == 1
-    credence = judge(learnt, labelled).credence
-    plain = np.exp(log_terms(learnt.pbe, labelled).mean(axis=1))
+def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs) -> CalibrationReport:
+    """How far credence holds on labeled beliefs, and probabilities of answers on true ones; all names known."""
+    assert labeled.label is not None
+    true = labeled.label == 1
+    credence = judge(model, labeled).credence
+    plain = np.exp(log_terms(model.pbe, labeled).mean(axis=1))
     return CalibrationReport(
         before=Reliability.of(plain, true),
         after=Reliability.of(credence, true),
         intervals=intervals(credence, true),
         accuracy=float(((credence >= 0.5) == true).mean()),
-        answers=answer_reliability(learnt, asked),
+        answers=answer_reliability(model, asked),
     )
 
 
@@ -136,22 +136,22 @@ class AnswerReliability:
 
 
 @torch.no_grad()
-def answer_reliability(learnt: Learnt, beliefs: Beliefs) -> dict[str, AnswerReliability]:
+def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliability]:
     """By kind of question, as far as the system answers it and it is asked: on the first beliefs, answers that train
     and valid know left aside."""
     beliefs = beliefs.take(np.arange(min(len(beliefs), MOST_ASKED)))
-    able = answers(learnt.settings, words=learnt.pbe.mention is not None)
+    able = answers(model.settings, words=model.pbe.mention is not None)
     found = {}
-    for kind, temperature in asdict(learnt.temperatures).items():
+    for kind, temperature in asdict(model.temperatures).items():
         if ("relation" if kind.startswith("relation") else "entity") in able:
-            found[kind] = _answers(learnt, posed(learnt.pbe, beliefs, learnt.known, kind), temperature)
+            found[kind] = _answers(model, posed(model.pbe, beliefs, model.known, kind), temperature)
     return {kind: one for kind, one in found.items() if one is not None}
 
 
-def _answers(learnt: Learnt, questions: Posed, temperature: float) -> AnswerReliability | None:
+def _answers(model: Model, questions: Posed, temperature: float) -> AnswerReliability | None:
     truth = questions.truth
     parts: list[list[Numbers]] = [[], []]
-    for block in learnt.pbe.blocks(len(truth)):
+    for block in model.pbe.blocks(len(truth)):
         rows = torch.from_numpy(block)
         table = questions.table(rows)
         for part, heat in zip(parts, (1.0, temperature), strict=True):

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.beliefs import Beliefs, Ids
-from doxa.credence import Numbers
-from doxa.facts import Facts
+from doxa.calibration.thresholds import Numbers
+from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.triples import TripleIndex
 
 
 class Popularity:
     """Scores an entity by how often training has it in that position of that relation, a relation by its frequency."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: TripleIndex) -> None:
         self.facts = facts
 
     @property
@@ -56,7 +56,7 @@ class Popularity:
         return (counts if candidates is None else counts[candidates]).expand(len(head), -1)
 
     @property
-    def word_share(self) -> float:
+    def mention_exponent(self) -> float:
         return 1.0
 
     def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:

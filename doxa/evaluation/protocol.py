@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.beliefs import Beliefs, Ids
+from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.triples import Pairs, TripleIndex
 from doxa.evaluation.ranks import Ranks, rank
-from doxa.facts import Facts, Pairs
 
 CandidateRule = Literal["all", "relation"]
 
@@ -24,7 +24,7 @@ class Ranker(Protocol):
     @property
     def relations(self) -> int: ...
     @property
-    def word_share(self) -> Tensor | float: ...
+    def mention_exponent(self) -> Tensor | float: ...
     def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor: ...
     def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
     def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
@@ -33,7 +33,7 @@ class Ranker(Protocol):
 
 
 @torch.no_grad()
-def tail_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | None = None) -> Ranks:
+def tail_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, pool: Pairs | None = None) -> Ranks:
     """Rank of each belief's tail among all entities, or among the pool of its relation."""
 
     def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
@@ -46,7 +46,7 @@ def tail_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | Non
 
 
 @torch.no_grad()
-def head_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | None = None) -> Ranks:
+def head_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, pool: Pairs | None = None) -> Ranks:
     """Rank of each belief's head among all entities, or among the pool of its relation."""
 
     def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
@@ -59,7 +59,7 @@ def head_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, pool: Pairs | Non
 
 
 @torch.no_grad()
-def relation_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "both") -> Ranks:
+def relation_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both") -> Ranks:
     """Rank of each belief's relation among all; `use` is both, pair (no mention) or mention (no entities)."""
     ranks = _uninformed(len(beliefs), ranker.relations)
     seen = np.flatnonzero(beliefs.seen)
@@ -71,7 +71,7 @@ def relation_ranks(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "b
             logits = logits + ranker.relation_logits(_ids(beliefs.head, rows), _ids(beliefs.tail, rows))
         if use != "pair":
             said = ranker.mention_logits(torch.from_numpy(mention.values), torch.from_numpy(mention.offsets))
-            logits = logits + ranker.word_share * said
+            logits = logits + ranker.mention_exponent * said
         answers = known.links(beliefs.head[rows], beliefs.tail[rows])
         _put(ranks, rows, rank(logits, _ids(beliefs.relation, rows), answers))
     return ranks
@@ -132,7 +132,7 @@ def _ids(column: Ids, rows: Ids) -> Tensor:
     return torch.from_numpy(column[rows])
 
 
-def mapping_kinds(facts: Facts) -> list[str]:
+def mapping_kinds(facts: TripleIndex) -> list[str]:
     """1-1, 1-N, N-1 or N-N for each relation: "N" where a head has on average 1.5 or more tails (a tail, heads)."""
     many_heads, many_tails = facts.heads_per_tail >= 1.5, facts.tails_per_head >= 1.5
     return [f"{'N' if heads else 1}-{'N' if tails else 1}" for heads, tails in zip(many_heads, many_tails, strict=True)]

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from doxa.facts import Pairs
+from doxa.data.triples import Pairs
 
 HITS = (1, 3, 10)
 
@@ -83,7 +83,7 @@ def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
 
 def _counts(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
     """How many scores of each row are below its own, and how many the same, (B,) each; in one pass, by all threads."""
-    from doxa import kernels  # slow to load, and not for answering
+    from doxa.scores import kernels  # slow to load, and not for answering
 
     worse, equal = torch.empty(len(scores), dtype=torch.int64), torch.empty(len(scores), dtype=torch.int64)
     threads = torch.get_num_threads()

@@ -13,25 +13,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.answering.verdicts import judge
-from doxa.beliefs import Beliefs
+from doxa.calibration.rules import judge
+from doxa.data.beliefs import Beliefs
+from doxa.data.mentions import Ragged
+from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import CalibrationReport, calibration_report
-from doxa.evaluation.confidences import ConfidenceReport, confidence_report
-from doxa.evaluation.protocol import (
-    CandidateRule,
-    Ranker,
-    head_ranks,
-    mapping_kinds,
-    relation_ranks,
-    tail_ranks,
-)
+from doxa.evaluation.confidence import ConfidenceReport, confidence_report
+from doxa.evaluation.protocol import CandidateRule, Ranker, head_ranks, mapping_kinds, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
-from doxa.facts import Facts
-from doxa.learning.negatives import corrupt
-from doxa.learnt import Learnt
-from doxa.mentions import Ragged
+from doxa.model import Model
 from doxa.systems import QUESTIONS, why_not
+from doxa.training.candidates import corrupt_triples
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 FilterRule = Literal["all", "train"]
@@ -78,7 +71,7 @@ class RelationReport:
 
 @dataclass(frozen=True)
 class ClassificationReport:
-    """Share of labelled beliefs judged rightly: of all, of those whose names the model knows, and per relation."""
+    """Share of labeled beliefs judged rightly: of all, of those whose names the model knows, and per relation."""
 
     accuracy: float
     accuracy_of_seen: float
@@ -109,7 +102,7 @@ class Evaluation:
 
 
 def evaluate(
-    learnt: Learnt,
+    model: Model,
     beliefs: Beliefs,
     tasks: Sequence[str] | str = TASKS,
     filter: FilterRule = "all",
@@ -125,26 +118,26 @@ def evaluate(
         raise UsageError(f"no task {unknown[0] if unknown else ''!r}; expected some of {', '.join(TASKS)}")
     one_of("filter", filter, ("all", "train"))
     one_of("candidates", candidates, ("all", "relation"))
-    beliefs = beliefs.encoded(learnt.names)
-    ranked = beliefs if rank_all else beliefs.true_ones()
-    known = learnt.trained_facts if filter == "train" else learnt.known.union(ranked.triples)
+    beliefs = beliefs.encode(model.vocabularies)
+    ranked = beliefs if rank_all else beliefs.positives()
+    known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
 
     @cache
-    def labelled() -> Beliefs:
-        return labelled_beliefs(beliefs, learnt.known.union(beliefs.true_ones().triples), seed)
+    def labeled() -> Beliefs:
+        return labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed)
 
     run: dict[str, Callable[[], Any]] = {
         "entity": lambda: entity_report(
-            learnt.pbe, ranked, known, learnt.trained_facts, of_relation=candidates == "relation"
+            model.pbe, ranked, known, model.trained_facts, of_relation=candidates == "relation"
         ),
-        "relation": lambda: relation_report(learnt.pbe, ranked, known),
-        "classification": lambda: _classification(learnt, labelled()),
-        "confidence": lambda: _confidence(learnt, beliefs),
-        "calibration": lambda: _calibration(learnt, labelled(), ranked),
+        "relation": lambda: relation_report(model.pbe, ranked, known),
+        "classification": lambda: _classification(model, labeled()),
+        "confidence": lambda: _confidence(model, beliefs),
+        "calibration": lambda: _calibration(model, labeled(), ranked),
     }
-    reasons = _impossible(learnt, beliefs, ranked)
+    reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"} & set(tasks) - reasons.keys()
-    if judged and not labelled().seen.any():
+    if judged and not labeled().seen.any():
         reason = (
             "no falsehood could be made of these beliefs"
             if beliefs.seen.any()
@@ -165,15 +158,15 @@ def evaluate(
         "candidates": candidates,
         "queries": len(ranked),
         "unseen": int((~ranked.seen).sum()),
-        "judged": len(labelled()) if {"classification", "calibration"} & done.keys() else 0,
-        "negatives": "labels" if has_falsehoods(beliefs) else f"made, seed {seed}",
+        "judged": len(labeled()) if {"classification", "calibration"} & done.keys() else 0,
+        "negatives": "labels" if has_negatives(beliefs) else f"made, seed {seed}",
     }
     skipped = {task: reason for task, reason in reasons.items() if task in tasks}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
 
 
 def entity_report(
-    ranker: Ranker, beliefs: Beliefs, known: Facts, trained: Facts, of_relation: bool = False
+    ranker: Ranker, beliefs: Beliefs, known: TripleIndex, trained: TripleIndex, of_relation: bool = False
 ) -> EntityReport:
     """Both sides of every belief, filtered by `known`; `trained` decides the mapping kinds.
 
@@ -203,27 +196,27 @@ def entity_report(
     )
 
 
-def relation_report(ranker: Ranker, beliefs: Beliefs, known: Facts, use: str = "both") -> RelationReport:
+def relation_report(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both") -> RelationReport:
     """The relation of every belief among all; `use` is both, pair or mention."""
     ranks = relation_ranks(ranker, beliefs, known, use)
     return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
 
 
-def labelled_beliefs(beliefs: Beliefs, known: Facts, seed: int, among: str = "relation") -> Beliefs:
-    """The beliefs with their labels; where none is labelled false, each one as true beside a false twin made of it.
+def labeled_beliefs(beliefs: Beliefs, known: TripleIndex, seed: int, among: str = "relation") -> Beliefs:
+    """The beliefs with their labels; where none is labeled false, each one as true beside a false twin made of it.
 
     A belief for which no falsehood can be made is left out; `known` must hold the beliefs themselves.
     """
-    if has_falsehoods(beliefs):
+    if has_negatives(beliefs):
         return beliefs
-    false, source = corrupt(beliefs, known, seed, among)
+    false, source = corrupt_triples(beliefs, known, seed, among)
     true = beliefs.take(source)
     both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
-    return stacked(true, false).take(both)
+    return stack(true, false).take(both)
 
 
-def stacked(true: Beliefs, false: Beliefs) -> Beliefs:
-    """Truths and then falsehoods, labelled as such."""
+def stack(true: Beliefs, false: Beliefs) -> Beliefs:
+    """Truths and then falsehoods, labeled as such."""
     return replace(
         true,
         head=np.concatenate([true.head, false.head]),
@@ -239,48 +232,48 @@ def stacked(true: Beliefs, false: Beliefs) -> Beliefs:
     )
 
 
-def has_falsehoods(beliefs: Beliefs) -> bool:
-    """Whether some beliefs are labelled false, so that nothing need be made up to judge them."""
+def has_negatives(beliefs: Beliefs) -> bool:
+    """Whether some beliefs are labeled false, so that nothing need be made up to judge them."""
     return beliefs.label is not None and bool((beliefs.label == -1).any())
 
 
 def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
-    """Accuracy of verdicts on labelled beliefs."""
+    """Accuracy of verdicts on labeled beliefs."""
     assert beliefs.label is not None
     right = verdict == (beliefs.label == 1)
     by_relation = {
-        beliefs.names.relations[relation]: float(right[beliefs.relation == relation].mean())
+        beliefs.vocabularies.relations[relation]: float(right[beliefs.relation == relation].mean())
         for relation in np.unique(beliefs.relation[beliefs.relation >= 0])
     }
     return ClassificationReport(float(right.mean()), float(right[beliefs.seen].mean()), by_relation)
 
 
-def _classification(learnt: Learnt, beliefs: Beliefs) -> ClassificationReport:
-    return classification_report(judge(learnt, beliefs).verdict, beliefs)
+def _classification(model: Model, beliefs: Beliefs) -> ClassificationReport:
+    return classification_report(judge(model, beliefs).verdict, beliefs)
 
 
-def _calibration(learnt: Learnt, labelled: Beliefs, ranked: Beliefs) -> CalibrationReport:
+def _calibration(model: Model, labeled: Beliefs, ranked: Beliefs) -> CalibrationReport:
     """On beliefs whose names the model knows."""
-    return calibration_report(learnt, labelled.where(labelled.seen), ranked.where(ranked.seen))
+    return calibration_report(model, labeled.where(labeled.seen), ranked.where(ranked.seen))
 
 
-def _confidence(learnt: Learnt, beliefs: Beliefs) -> ConfidenceReport:
+def _confidence(model: Model, beliefs: Beliefs) -> ConfidenceReport:
     given = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
-    return confidence_report(learnt, given)
+    return confidence_report(model, given)
 
 
-def _impossible(learnt: Learnt, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
+def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
     """Tasks that cannot be run on these beliefs, and why."""
     reasons: dict[str, str] = {}
     for task, question in (*((name, name) for name in QUESTIONS), ("calibration", "classification")):
-        reason = why_not(learnt.settings, question, words=learnt.pbe.mention is not None)
+        reason = why_not(model.settings, question, words=model.pbe.mention is not None)
         if reason:
             reasons[task] = reason
     if not len(ranked):
-        reasons |= dict.fromkeys(("entity", "relation"), "no belief is labelled true")
+        reasons |= dict.fromkeys(("entity", "relation"), "no belief is labeled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
         reasons["confidence"] = "the beliefs carry no confidence"
-    elif learnt.expected is None:
+    elif model.expected is None:
         reasons["confidence"] = "no validation belief of the model carried confidence"
     return reasons
 

@@ -1,5 +1,6 @@
 """Scores D(h, r, t): one file each, with its equation. A new score is one file and one line here."""
 
+from doxa.scores.base import Score
 from doxa.scores.bilinear import Bilinear
 from doxa.scores.complex import Complex
 from doxa.scores.distmult import DistMult
@@ -7,7 +8,6 @@ from doxa.scores.hyperplane import Hyperplane
 from doxa.scores.mention import Mention
 from doxa.scores.neural_tensor import NeuralTensor
 from doxa.scores.rotate import Rotate
-from doxa.scores.score import Score
 from doxa.scores.single_layer import SingleLayer
 from doxa.scores.structured import Structured
 from doxa.scores.translation import Translation

@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.scores.maps import identity, mapped, outer, tiled, turned
-from doxa.scores.score import Score, rows, table
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores.base import Score, rows, table
+from doxa.scores.matrices import identity, mapped, outer, tiled, turned
 
 
 class Bilinear(Score):

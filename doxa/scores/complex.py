@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from doxa.config import Settings
 from doxa.errors import UsageError
-from doxa.scores.comparison import PRODUCT, Compared
-from doxa.scores.score import VectorScore
-from doxa.settings import Settings
+from doxa.scores.base import VectorScore
+from doxa.scores.pairwise import PRODUCT, Compared
 
 
 class Complex(VectorScore):
@@ -101,7 +101,7 @@ class _Product(torch.autograd.Function):
 
 
 def _multiplied(left: Tensor, right: Tensor, sign: int) -> Tensor:
-    from doxa import kernels  # slow to load, and for learning alone
+    from doxa.scores import kernels  # slow to load, and for learning alone
 
     made = torch.empty_like(left, memory_format=torch.contiguous_format)
     x, y, xy = (each.detach().contiguous().view(-1, each.shape[-1]).numpy() for each in (left, right, made))

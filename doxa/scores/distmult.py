@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from doxa.scores.comparison import PRODUCT, Compared
-from doxa.scores.score import VectorScore
+from doxa.scores.base import VectorScore
+from doxa.scores.pairwise import PRODUCT, Compared
 
 
 class DistMult(VectorScore):

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from doxa.scores.score import Score, rows, table
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores.base import Score, rows, table
 
 SLANT = 1e-3
 """ε: the cosine of d and w that is let pass."""

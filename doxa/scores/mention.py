@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.score import table
+from doxa.scores.base import table
 
 
 class Mention(nn.Module):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.maps import identity, mapped, outer, tiled, turned
-from doxa.scores.score import rows, table
+from doxa.config import Settings
+from doxa.scores.base import rows, table
+from doxa.scores.matrices import identity, mapped, outer, tiled, turned
 from doxa.scores.single_layer import SingleLayer, read
-from doxa.settings import Settings
 
 
 class NeuralTensor(SingleLayer):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.comparison import ROUNDING, SMALLEST, Scores, lengths, nearness
+from doxa.config import Settings
+from doxa.scores.base import VectorScore
 from doxa.scores.complex import even, moduli, neutral, product, product_with_conjugate
-from doxa.scores.score import VectorScore
-from doxa.settings import Settings
+from doxa.scores.pairwise import ROUNDING, SMALLEST, Scores, lengths, nearness
 
 
 class Rotate(VectorScore):

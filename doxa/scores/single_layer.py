@@ -11,9 +11,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.maps import by_relation, mapped, plain, tiled
-from doxa.scores.score import Score, rows, table
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores.base import Score, rows, table
+from doxa.scores.matrices import by_relation, mapped, plain, tiled
 
 
 class SingleLayer(Score):

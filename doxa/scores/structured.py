@@ -10,9 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.maps import by_relation, identity, mapped, plain, tiled
-from doxa.scores.score import Score, rows, table
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores.base import Score, rows, table
+from doxa.scores.matrices import by_relation, identity, mapped, plain, tiled
 
 
 class Structured(Score):

@@ -8,9 +8,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.comparison import Scores, lengths, nearness
-from doxa.scores.score import VectorScore
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores.base import VectorScore
+from doxa.scores.pairwise import Scores, lengths, nearness
 
 
 class Translation(VectorScore):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from doxa.scores.comparison import squared_distance
-from doxa.scores.score import Score, rows
+from doxa.scores.base import Score, rows
+from doxa.scores.pairwise import squared_distance
 
 
 class Unstructured(Score):

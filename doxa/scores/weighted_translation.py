@@ -10,14 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa.facts import Facts
-from doxa.scores.score import rows
+from doxa.config import Settings
+from doxa.data.triples import TripleIndex
+from doxa.scores.base import rows
 from doxa.scores.translation import Translation
-from doxa.settings import Settings
 
 
 class WeightedTranslation(Translation):
-    """D(h, r, t) = α − w_r ‖h + r − t‖; the weights are counted, not learnt, and 1 until they are."""
+    """D(h, r, t) = α − w_r ‖h + r − t‖; the weights are counted, not model, and 1 until they are."""
 
     formula = "α − w_r ‖h + r − t‖"
     relation_tables = ("relation", "weight")
@@ -27,7 +27,7 @@ class WeightedTranslation(Translation):
         self.weight = nn.Embedding(relations, 1).requires_grad_(False)
         nn.init.ones_(self.weight.weight)
 
-    def prepare(self, facts: Facts) -> None:
+    def prepare(self, facts: TripleIndex) -> None:
         crowd = np.maximum(facts.heads_per_tail, 1) + np.maximum(facts.tails_per_head, 1)
         self.weight.weight.copy_(torch.from_numpy(1 / np.log(crowd))[:, None])
 

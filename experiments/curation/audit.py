@@ -12,19 +12,19 @@ import numpy as np
 from hiding import keep, options
 
 import doxa
-from doxa import atlas
-from doxa.beliefs import Beliefs
-from doxa.demo import SETTINGS
+from doxa.data.beliefs import Beliefs
+from doxa.demo import atlas
+from doxa.demo.run import SETTINGS
 
 
 def main() -> None:
     """Learn, audit, count."""
     given = options(__doc__, with_data=False)
     world = atlas.load()
-    train = Beliefs.from_table(world.train)
+    train = Beliefs.from_frame(world.train)
     folder = given.work / "atlas"
     if not (folder / "model.json").exists():
-        doxa.fit(train, Beliefs.from_table(world.valid, train.names), settings=SETTINGS).save(folder)
+        doxa.fit(train, Beliefs.from_frame(world.valid, train.vocabularies), settings=SETTINGS).save(folder)
     model = doxa.load(folder)
     planted = int(world.planted.sum())
     suspects = model.audit(train)
@@ -34,13 +34,13 @@ def main() -> None:
         for part in (world.train.filter(~world.planted), world.valid, world.test)
         for row in part.select(triple).rows()
     }
-    rows = suspects.to_table().select("head", "relation", "suggestion").rows()
+    rows = suspects.to_frame().select("head", "relation", "suggestion").rows()
     false = world.planted[suspects.rows]
     right = np.array([row in true for row in rows])
     least = np.argsort(model.credence(train), kind="stable")[:planted]
     bare = model.audit()
     false_ones = set(world.train.filter(world.planted).select(triple).rows())
-    found_bare = sum(row in false_ones for row in bare.to_table().select(triple).rows()[:planted])
+    found_bare = sum(row in false_ones for row in bare.to_frame().select(triple).rows()[:planted])
     keep(
         "audit",
         {

@@ -16,8 +16,8 @@ import numpy as np
 from hiding import hide, keep, model_of_less, options
 
 from doxa.curation.bare import bare
+from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
-from doxa.facts import Facts
 from doxa.model import Model
 
 EXHAUSTIVE_PAIRS = 150_000
@@ -28,9 +28,9 @@ def main() -> None:
     given = options(__doc__)
     hidden = hide(given.data)
     model = model_of_less(hidden, given.work)
-    wanted = hidden.some.encoded(model.names)
+    wanted = hidden.some.encode(model.vocabularies)
     answers = facts_of(model, wanted.triples)
-    tested = facts_of(model, hidden.test.encoded(model.names).triples)
+    tested = facts_of(model, hidden.test.encode(model.vocabularies).triples)
     began = time.monotonic()
     found = model.complete(top=len(wanted), min_credence=0.0)
     seconds = time.monotonic() - began
@@ -56,9 +56,9 @@ def main() -> None:
     )
 
 
-def facts_of(model: Model, triples: np.ndarray) -> Facts:
-    """Facts in the model's ids."""
-    return Facts(triples, len(model.names.entities), len(model.names.relations))
+def facts_of(model: Model, triples: np.ndarray) -> TripleIndex:
+    """TripleIndex in the model's ids."""
+    return TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
 
 
 def most_popular(model: Model, count: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def most_popular(model: Model, count: int) -> np.ndarray:
         triples = np.stack([heads, np.full_like(heads, relation), tails], axis=1)
         triples = triples[~model.known.contains(*triples.T)]
         best = np.concatenate([best, triples])
-        score = np.concatenate([score, popularity.plausibility(bare(model.names, triples))])
+        score = np.concatenate([score, popularity.plausibility(bare(model.vocabularies, triples))])
         kept = np.argsort(-score, kind="stable")[:count]
         best, score = best[kept], score[kept]
     return best
@@ -97,9 +97,9 @@ def exhaustive(model: Model) -> dict[str, float]:
     triples = np.concatenate(pairs)
     triples = triples[~model.known.contains(*triples.T)]
     began = time.monotonic()
-    credence = model.credence(bare(model.names, triples))
+    credence = model.credence(bare(model.vocabularies, triples))
     slow = time.monotonic() - began
-    names = [model.names.relations[relation] for relation in chosen]
+    names = [model.vocabularies.relations[relation] for relation in chosen]
     began = time.monotonic()
     found = model.complete(relations=names, min_credence=0.0, top=1000)
     quick = time.monotonic() - began

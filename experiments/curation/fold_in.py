@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from hiding import Hidden, hide, keep, model_of_all, model_of_less, options
 
-from doxa.beliefs import Beliefs
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
 from doxa.evaluation.protocol import head_ranks, tail_ranks
-from doxa.facts import Facts
 from doxa.model import Model
 
 GIVEN, ASKED, DRAWS = 5, 1000, 4
@@ -41,7 +41,7 @@ def measure(hidden: Hidden, less: Model, everything: Model, draw: int) -> dict[s
     truth = [hidden.everything, hidden.every_valid, hidden.test]
     full_filter = filter_of(everything, truth)
     less.fold_in(some_of(hidden.strange, hidden.entities[0], less, draw)[0])  # indexes are made once
-    asked = hidden.test.where(hidden.test.encoded(less.names).seen)
+    asked = hidden.test.where(hidden.test.encode(less.names).seen)
     asked = asked.take(np.random.default_rng([0, 17]).permutation(len(asked))[:ASKED])
     edges, full_edges = edges_of(less, asked, filter_of(less, truth)), edges_of(everything, asked, full_filter)
     seconds, ours, theirs, tested, tested_theirs = [], [], [], [], []
@@ -92,8 +92,8 @@ def measure(hidden: Hidden, less: Model, everything: Model, draw: int) -> dict[s
 
 def about(beliefs: Beliefs, entity: str, model: Model) -> Beliefs:
     """Beliefs that join the entity with another, the rest of which the model knows."""
-    own = (beliefs.names.entities.names == entity).to_numpy()
-    known = beliefs.encoded(model.names)
+    own = (beliefs.vocabularies.entities.names == entity).to_numpy()
+    known = beliefs.encode(model.vocabularies)
     head, tail = own[beliefs.head], own[beliefs.tail]
     return beliefs.where(
         (head ^ tail) & (known.relation >= 0) & ((known.head >= 0) | head) & ((known.tail >= 0) | tail)
@@ -104,24 +104,24 @@ def some_of(beliefs: Beliefs, entity: str, model: Model, draw: int = 0) -> tuple
     """Five of its beliefs at random, and the others."""
     found = about(beliefs, entity, model)
     order = np.random.default_rng([draw, 13]).permutation(len(found))
-    return found.take(np.sort(order[:GIVEN])).own_names(), found.take(np.sort(order[GIVEN:]))
+    return found.take(np.sort(order[:GIVEN])).compact(), found.take(np.sort(order[GIVEN:]))
 
 
-def filter_of(model: Model, truth: list[Beliefs]) -> Facts:
+def filter_of(model: Model, truth: list[Beliefs]) -> TripleIndex:
     """All that is true, in the model's ids."""
-    triples = np.concatenate([part.encoded(model.names).triples for part in truth])
-    return Facts(triples, len(model.names.entities), len(model.names.relations))
+    triples = np.concatenate([part.encode(model.vocabularies).triples for part in truth])
+    return TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
 
 
-def ranks(model: Model, beliefs: Beliefs, filter_: Facts) -> np.ndarray:
+def ranks(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> np.ndarray:
     """Filtered ranks of both sides, among the model's own entities."""
-    asked = beliefs.encoded(model.names)
+    asked = beliefs.encode(model.vocabularies)
     return np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
 
 
-def edges_of(model: Model, beliefs: Beliefs, filter_: Facts) -> list[torch.Tensor]:
+def edges_of(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> list[torch.Tensor]:
     """The score of the tenth best false head, and that of the tenth best false tail, of each belief."""
-    asked = beliefs.encoded(model.names)
+    asked = beliefs.encode(model.vocabularies)
     head, relation, tail = map(torch.from_numpy, (asked.head, asked.relation, asked.tail))
     edges = []
     with torch.no_grad():
@@ -134,9 +134,9 @@ def edges_of(model: Model, beliefs: Beliefs, filter_: Facts) -> list[torch.Tenso
     return edges
 
 
-def intrusion(model: Model, entity: str, beliefs: Beliefs, filter_: Facts, edges: list[torch.Tensor]) -> float:
+def intrusion(model: Model, entity: str, beliefs: Beliefs, filter_: TripleIndex, edges: list[torch.Tensor]) -> float:
     """The share of the questions it does not answer for which the entity is among the ten best answers."""
-    asked, own = beliefs.encoded(model.names), model.names.entities.id(entity)
+    asked, own = beliefs.encode(model.vocabularies), model.vocabularies.entities.id(entity)
     head, relation, tail = map(torch.from_numpy, (asked.head, asked.relation, asked.tail))
     itself, all_of_it = torch.tensor([own]), np.full(len(asked), own)
     with torch.no_grad():

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import doxa
-from doxa.beliefs import Beliefs
-from doxa.files.atomic import written
+from doxa.data.atomic import written
+from doxa.data.beliefs import Beliefs
 from doxa.model import Model
 
 SETTINGS: dict[str, Any] = {
@@ -57,14 +57,14 @@ def hide(data: Path, seed: int = 0) -> Hidden:
     from the hidden entities themselves."""
     train, valid, test = (doxa.read(data / "fb15k" / f"{part}.tsv") for part in ("train", "valid", "test"))
     random = np.random.default_rng([seed, 11])
-    degree = np.bincount(np.concatenate([train.head, train.tail]), minlength=len(train.names.entities))
+    degree = np.bincount(np.concatenate([train.head, train.tail]), minlength=len(train.vocabularies.entities))
     chosen = np.sort(random.choice(np.flatnonzero(degree >= LEAST), ENTITIES, replace=False))
     gone = np.isin(train.head, chosen) | np.isin(train.tail, chosen)
     rows = random.permutation(np.flatnonzero(~gone))
     some, left = np.sort(rows[: int(SHARE * len(rows))]), np.sort(rows[int(SHARE * len(rows)) :])
-    names = [train.names.entities[entity] for entity in chosen]
-    reduced = train.take(left).own_names()
-    asked = valid.encoded(reduced.names)
+    names = [train.vocabularies.entities[entity] for entity in chosen]
+    reduced = train.take(left).compact()
+    asked = valid.encode(reduced.names)
     return Hidden(train, reduced, train.take(some), train.where(gone), names, valid.where(asked.seen), valid, test)
 
 
@@ -75,7 +75,7 @@ def model_of_less(hidden: Hidden, work: Path) -> Model:
 
 def model_of_more(hidden: Hidden, work: Path) -> Model:
     """The model of what is left and the tenth: everything but the hidden entities."""
-    both = Beliefs.from_table(hidden.left.to_table().vstack(hidden.some.to_table()))
+    both = Beliefs.from_frame(hidden.left.to_frame().vstack(hidden.some.to_frame()))
     return _model(work / "more", both, hidden.valid)
 
 

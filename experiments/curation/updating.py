@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from hiding import SETTINGS, Hidden, hide, keep, model_of_all, model_of_less, model_of_more, options
 
-from doxa.beliefs import Beliefs
+from doxa.curation.update import update
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.facts import Facts
-from doxa.learning.choice import chosen
-from doxa.learning.trainer import Trainer
 from doxa.model import Model
 from doxa.systems import build, recipe
-from doxa.updating import update
+from doxa.training.automatic import chosen
+from doxa.training.loop import Trainer
 
 TESTED = 2500
 
@@ -34,11 +34,11 @@ def main() -> None:
     given = options(__doc__)
     hidden = hide(given.data)
     less = model_of_less(hidden, given.work)
-    some, left = hidden.some.to_table(), hidden.left.to_table()
-    both = Beliefs.from_table(some.vstack(hidden.strange.to_table()))
+    some, left = hidden.some.to_frame(), hidden.left.to_frame()
+    both = Beliefs.from_frame(some.vstack(hidden.strange.to_frame()))
     found = {
-        "a_tenth": grown(hidden, less, model_of_more(hidden, given.work), Beliefs.from_table(some),
-                         Beliefs.from_table(left.vstack(some))),
+        "a_tenth": grown(hidden, less, model_of_more(hidden, given.work), Beliefs.from_frame(some),
+                         Beliefs.from_frame(left.vstack(some))),
         "with_new_entities": grown(hidden, less, model_of_all(hidden, given.work), both, hidden.everything),
     }  # fmt: skip
     keep("updating", found)
@@ -46,7 +46,7 @@ def main() -> None:
 
 def grown(hidden: Hidden, less: Model, anew: Model, new: Beliefs, everything: Beliefs) -> dict[str, Any]:
     """`less` updated with the new beliefs beside the model that learnt everything anew."""
-    known = hidden.test.where(hidden.test.encoded(anew.names).seen)
+    known = hidden.test.where(hidden.test.encode(anew.names).seen)
     rows = np.random.default_rng([0, 16]).permutation(len(known))[:TESTED]
     test = known.take(np.sort(rows))
     began = time.process_time()
@@ -69,9 +69,9 @@ def grown(hidden: Hidden, less: Model, anew: Model, new: Beliefs, everything: Be
 
 def quality(model: Model, test: Beliefs, truth: list[Beliefs]) -> float:
     """Filtered MRR of both sides; a belief with an entity the model never saw counts as a guess."""
-    asked = test.encoded(model.names)
-    triples = np.concatenate([part.encoded(model.names).triples for part in truth])
-    filter_ = Facts(triples, len(model.names.entities), len(model.names.relations))
+    asked = test.encode(model.vocabularies)
+    triples = np.concatenate([part.encode(model.vocabularies).triples for part in truth])
+    filter_ = TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
     return Metrics.of(
         np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
     ).mrr

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.answering.verdicts import log_terms
-from doxa.beliefs import Beliefs, split
-from doxa.credence import Temperatures
+from doxa.calibration.rules import log_terms
+from doxa.calibration.thresholds import Temperatures
+from doxa.data.beliefs import Beliefs, split
 from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
-from doxa.evaluation.report import labelled_beliefs
-from doxa.fitting import fit
+from doxa.evaluation.report import labeled_beliefs
+from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import board
 
@@ -57,12 +57,12 @@ def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
 
 @pytest.fixture(scope="module")
 def model():
-    train, valid = split(Beliefs.from_table(board(6)), (0.2,), seed=0)
+    train, valid = split(Beliefs.from_frame(board(6)), (0.2,), seed=0)
     return fit(train, valid, dimension=8, epochs=30, batch=16, candidates=16, learning_rate=0.5, threads=1)
 
 
 def test_probabilities_of_answers_are_measured_before_and_after_their_temperature(model):
-    some = Beliefs.from_table(board(6)).encoded(model.names)
+    some = Beliefs.from_frame(board(6)).encode(model.vocabularies)
     hot = replace(model, temperatures=Temperatures(tail=2.0))
     found = answer_reliability(hot, some)
     assert set(found) == {"head", "relation", "relation_said", "tail"}
@@ -70,11 +70,11 @@ def test_probabilities_of_answers_are_measured_before_and_after_their_temperatur
     tails = found["tail"]
     expected_before, expected_after, top, right = [], [], [], []
     for h, r, t in some.triples.tolist():
-        answer = hot.tails(some.names.entities[h], some.names.relations[r], top=99)
+        answer = hot.tails(some.vocabularies.entities[h], some.vocabularies.relations[r], top=99)
         plain = replace(model, temperatures=Temperatures()).tails(
-            some.names.entities[h], some.names.relations[r], top=99
+            some.vocabularies.entities[h], some.vocabularies.relations[r], top=99
         )
-        name = some.names.entities[t]
+        name = some.vocabularies.entities[t]
         if t not in model.pbe.seen_tails:  # not among the candidates
             continue
         expected_after.append(-np.log({c.name: c.probability for c in answer}[name]))
@@ -88,8 +88,8 @@ def test_probabilities_of_answers_are_measured_before_and_after_their_temperatur
 
 
 def test_the_report_has_eq_1_before_and_credence_after(model):
-    some = labelled_beliefs(Beliefs.from_table(board(6)).encoded(model.names), model.known, 0)
-    found = calibration_report(model, some, some.true_ones())
+    some = labeled_beliefs(Beliefs.from_frame(board(6)).encode(model.vocabularies), model.known, 0)
+    found = calibration_report(model, some, some.positives())
     plain = np.exp(log_terms(model.pbe, some).mean(axis=1))
     assert found.before.brier == pytest.approx(((plain - (some.label == 1)) ** 2).mean())
     credence = model.credence(some)

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data.triples import TripleIndex
 from doxa.evaluation.protocol import head_ranks, mapping_kinds, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, rank
-from doxa.facts import Facts
 from tests import reference
 from tests.worlds import beliefs, random_pbe
 
@@ -64,7 +64,7 @@ def test_the_protocol_equals_ranking_by_hand(seed):
     pbe, model = random_pbe(seed)
     some = world()
     assert some.triples.tolist() == [list(row) for row in ROWS]
-    facts = Facts(some.triples, 7, 4)
+    facts = TripleIndex(some.triples, 7, 4)
     tails, heads, relations = (run(pbe, some, facts) for run in (tail_ranks, head_ranks, relation_ranks))
     for i, (h, r, t) in enumerate(ROWS):
         scores = [reference.score(model, h, r, x) for x in range(7)]
@@ -81,7 +81,7 @@ def test_the_protocol_equals_ranking_by_hand(seed):
 
 def test_relations_by_entities_alone_and_by_words_alone():
     pbe, model = random_pbe(5)
-    some, facts = world(), Facts(world().triples, 7, 4)
+    some, facts = world(), TripleIndex(world().triples, 7, 4)
     pair, said = relation_ranks(pbe, some, facts, "pair"), relation_ranks(pbe, some, facts, "mention")
     for i, (h, r, t) in enumerate(ROWS):
         assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
@@ -92,7 +92,7 @@ def test_relations_by_entities_alone_and_by_words_alone():
 @pytest.mark.parametrize("run", [tail_ranks, head_ranks])
 def test_candidates_of_the_relation_alone(run):
     pbe, model = random_pbe(7)
-    some, facts = world(), Facts(world().triples, 7, 4)
+    some, facts = world(), TripleIndex(world().triples, 7, 4)
     column = 2 if run is tail_ranks else 0
     found = run(pbe, some, facts, facts.positions(column))
     for i, (h, r, t) in enumerate(ROWS):
@@ -111,7 +111,7 @@ def test_a_belief_with_an_unseen_name_counts_as_a_guess():
     pbe, _ = random_pbe(0)
     some = world()
     some.tail[0] = -1
-    facts = Facts(world().triples, 7, 4)
+    facts = TripleIndex(world().triples, 7, 4)
     assert tail_ranks(pbe, some, facts).raw[0] == 4.0
     assert head_ranks(pbe, some, facts).filtered[0] == 4.0
     assert relation_ranks(pbe, some, facts).raw[0] == 2.5
@@ -119,7 +119,7 @@ def test_a_belief_with_an_unseen_name_counts_as_a_guess():
 
 def test_small_blocks_change_nothing(monkeypatch):
     pbe, _ = random_pbe(3)
-    some, facts = world(), Facts(world().triples, 7, 4)
+    some, facts = world(), TripleIndex(world().triples, 7, 4)
     whole = tail_ranks(pbe, some, facts)
     monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 1)
     monkeypatch.setattr("doxa.pbe.BLOCK_ROWS", 1)
@@ -128,21 +128,21 @@ def test_small_blocks_change_nothing(monkeypatch):
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
 def test_mapping_kinds_equal_the_reference(rows):
-    found = mapping_kinds(Facts(np.array(rows), 6, 3))
+    found = mapping_kinds(TripleIndex(np.array(rows), 6, 3))
     for relation in {r for _, r, _ in rows}:
         assert found[relation] == reference.mapping_kind(rows, relation)
 
 
 def test_relations_are_ranked_with_words_at_their_share():
-    from doxa.answering.posed import posed
+    from doxa.calibration.queries import posed
 
     pbe, _ = random_pbe(5)
     some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
-    nothing = Facts(np.zeros((0, 3), np.int64), pbe.entities, pbe.relations)
+    nothing = TripleIndex(np.zeros((0, 3), np.int64), pbe.entities, pbe.relations)
     found = []
     for share in (1.0, 0.01, 20.0):
-        pbe.word_share.fill_(share)
+        pbe.mention_exponent.fill_(share)
         questions = posed(pbe, some, nothing, "relation_said")
         with torch.no_grad():
             table = questions.table(torch.arange(4))

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.answering import judge
-from doxa.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs, split
+from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import relation_ranks, tail_ranks
-from doxa.evaluation.report import evaluate, labelled_beliefs
-from doxa.facts import Facts
-from doxa.fitting import fit
+from doxa.evaluation.report import evaluate, labeled_beliefs
+from doxa.inference import judge
+from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
 SETTINGS = {"dimension": 8, "epochs": 60, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
@@ -21,7 +21,7 @@ SETTINGS = {"dimension": 8, "epochs": 60, "batch": 16, "candidates": 16, "learni
 
 @pytest.fixture(scope="module")
 def parts():
-    return split(Beliefs.from_table(board(6)), (0.1, 0.2), seed=0)
+    return split(Beliefs.from_frame(board(6)), (0.1, 0.2), seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -41,19 +41,19 @@ def test_the_report_joins_both_sides(model, parts):
 
 
 def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
-    table = parts[2].to_table()
+    table = parts[2].to_frame()
     wrong = table.with_columns(tail=table["head"], label=pl.lit(-1))
-    labelled = Beliefs.from_table(pl.concat([table.with_columns(label=pl.lit(1)), wrong]))
-    assert evaluate(model, labelled, ["entity"]).protocol["queries"] == len(table)
-    assert evaluate(model, labelled, ["entity"], rank_all=True).protocol["queries"] == 2 * len(table)
-    plain, from_labelled = evaluate(model, parts[2], ["entity"]), evaluate(model, labelled, ["entity"])
-    assert plain.entity == from_labelled.entity
-    judged = evaluate(model, labelled, ["classification"])
+    labeled = Beliefs.from_frame(pl.concat([table.with_columns(label=pl.lit(1)), wrong]))
+    assert evaluate(model, labeled, ["entity"]).protocol["queries"] == len(table)
+    assert evaluate(model, labeled, ["entity"], rank_all=True).protocol["queries"] == 2 * len(table)
+    plain, from_labeled = evaluate(model, parts[2], ["entity"]), evaluate(model, labeled, ["entity"])
+    assert plain.entity == from_labeled.entity
+    judged = evaluate(model, labeled, ["classification"])
     assert judged.protocol["negatives"] == "labels"
-    verdict = judge(model, labelled).verdict
-    assert judged.classification.accuracy == np.mean(verdict == (labelled.label == 1))
-    up = labelled.encoded(model.names).relation == model.names.relations.id("up")
-    assert judged.classification.by_relation["up"] == np.mean((verdict == (labelled.label == 1))[up])
+    verdict = judge(model, labeled).verdict
+    assert judged.classification.accuracy == np.mean(verdict == (labeled.label == 1))
+    up = labeled.encode(model.vocabularies).relation == model.vocabularies.relations.id("up")
+    assert judged.classification.by_relation["up"] == np.mean((verdict == (labeled.label == 1))[up])
 
 
 def test_the_filter_of_the_paper_keeps_test_facts_as_rivals(model):
@@ -72,8 +72,8 @@ def test_candidates_of_the_relation_are_fewer(model, parts):
 
 
 def test_made_falsehoods_stand_beside_their_truths(parts):
-    facts = Facts(np.concatenate([part.triples for part in parts]), 36, 2)
-    made = labelled_beliefs(parts[2], facts, seed=0)
+    facts = TripleIndex(np.concatenate([part.triples for part in parts]), 36, 2)
+    made = labeled_beliefs(parts[2], facts, seed=0)
     assert made.label.tolist() == [1, -1] * (len(made) // 2)
     assert not facts.contains(made.head[1::2], made.relation[1::2], made.tail[1::2]).any()
     assert facts.contains(made.head[::2], made.relation[::2], made.tail[::2]).all()
@@ -88,9 +88,9 @@ def test_unseen_names_are_counted_not_dropped(model):
 
 
 def test_labels_that_are_all_true_need_made_falsehoods(model, parts):
-    table = parts[2].to_table()
-    labelled = Beliefs.from_table(table.with_columns(label=pl.lit(1)))
-    plain, all_true = evaluate(model, parts[2]), evaluate(model, labelled)
+    table = parts[2].to_frame()
+    labeled = Beliefs.from_frame(table.with_columns(label=pl.lit(1)))
+    plain, all_true = evaluate(model, parts[2]), evaluate(model, labeled)
     assert all_true.classification == plain.classification
     assert all_true.protocol["negatives"] == "made, seed 0"
     assert all_true.protocol["judged"] == plain.protocol["judged"] > 0
@@ -99,11 +99,11 @@ def test_labels_that_are_all_true_need_made_falsehoods(model, parts):
 def test_the_filter_knows_valid_too(parts):
     """A validation tail that outranks the truth is taken out by filter=all and stays with filter=train."""
     model = fit(parts[0], parts[1], **SETTINGS)
-    one = parts[1].encoded(model.names).take(np.array([0]))
+    one = parts[1].encode(model.vocabularies).take(np.array([0]))
     scores = model.pbe.tail_logits(torch.from_numpy(one.head), torch.from_numpy(one.relation))[0].detach()
     scores[one.tail[0]] = torch.inf
-    worst = model.names.entities[int(scores.argmin())]
-    head, relation = one.to_table().row(0)[:2]
+    worst = model.vocabularies.entities[int(scores.argmin())]
+    head, relation = one.to_frame().row(0)[:2]
     ask = beliefs([(head, relation, worst)])
     ranks = {rule: evaluate(model, ask, ["entity"], filter=rule).entity.filtered_tails.mr for rule in ("all", "train")}
     assert ranks["train"] - ranks["all"] == 1
@@ -111,7 +111,7 @@ def test_the_filter_knows_valid_too(parts):
 
 def test_the_confidence_task_measures_the_error_of_the_estimate():
     table = board(4).with_columns(confidence=pl.Series([0.9, 0.3] * 12))
-    some = Beliefs.from_table(table)
+    some = Beliefs.from_frame(table)
     model = fit(some, objective="confidence", negatives=1, **(SETTINGS | {"holdout": 0.0}))
     found = evaluate(model, some, ["confidence"]).confidence
     error = model.confidence(some) - some.confidence
@@ -122,7 +122,7 @@ def test_the_confidence_task_measures_the_error_of_the_estimate():
 
 def test_popularity_answers_with_the_most_frequent():
     some = beliefs([("a", "r", "x"), ("b", "r", "x"), ("c", "r", "y"), ("a", "s", "y")])
-    facts = Facts(some.triples, len(some.names.entities), 2)
+    facts = TripleIndex(some.triples, len(some.vocabularies.entities), 2)
     popularity = Popularity(facts)
     ask = some.take(np.array([0, 2]))
     assert tail_ranks(popularity, ask, facts).raw.tolist() == [1.0, 2.0]

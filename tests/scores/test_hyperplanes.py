@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.facts import Facts
-from doxa.fitting import fit
+from doxa.config import Settings
+from doxa.data.triples import TripleIndex
 from doxa.scores import SCORES
-from doxa.settings import Settings
+from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import beliefs, board
 
@@ -29,7 +29,7 @@ def make(name, seed=0, known=(), **more):
         for parameter in score.parameters():
             if parameter.requires_grad:
                 parameter.normal_(generator=generator)
-    score.prepare(Facts(np.array(known, np.int64).reshape(-1, 3), ENTITIES, RELATIONS))
+    score.prepare(TripleIndex(np.array(known, np.int64).reshape(-1, 3), ENTITIES, RELATIONS))
     return score
 
 

@@ -8,8 +8,9 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import nn
 
-from doxa.scores import SCORES, maps
-from doxa.settings import Settings
+from doxa.config import Settings
+from doxa.scores import SCORES
+from doxa.scores import matrices as maps
 from tests import reference
 
 ENTITIES, RELATIONS, WIDTH, HIDDEN = 6, 5, 4, 3

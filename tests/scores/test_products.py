@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from doxa.config import Settings
 from doxa.errors import UsageError
-from doxa.learning.negatives import every_candidate
-from doxa.learning.objectives import objective
 from doxa.pbe import Batch
 from doxa.scores import SCORES
-from doxa.settings import Settings
 from doxa.systems import build
+from doxa.training.candidates import every_candidate
+from doxa.training.objective import objective
 from tests import reference
 from tests.worlds import beliefs
 

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.facts import Facts
-from doxa.fitting import fit
-from doxa.learning.negatives import draw_candidates, every_candidate
-from doxa.learning.optimiser import RowAdagrad
-from doxa.learning.touched import Step
+from doxa.config import Settings
+from doxa.data.triples import TripleIndex
 from doxa.model import Model
 from doxa.pbe import Batch
 from doxa.scores import SCORES
-from doxa.settings import Settings
 from doxa.systems import build
+from doxa.training.candidates import draw_candidates, every_candidate
+from doxa.training.fit import fit
+from doxa.training.gather import SparseStep
+from doxa.training.optimizers import RowAdagrad
 from tests.worlds import assert_gradients_equal_finite_differences, beliefs
 
 ENTITIES, RELATIONS = 8, 4
@@ -39,7 +39,7 @@ def make(variant, dtype=torch.float64, seed=0):
     settings = Settings(score=name, dimension=6, seed=seed, estimator="negative", **options)
     score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator().manual_seed(seed)).to(dtype)
     triples = np.random.default_rng(seed).integers(0, (ENTITIES, RELATIONS, ENTITIES), (30, 3))
-    score.prepare(Facts(triples, ENTITIES, RELATIONS))
+    score.prepare(TripleIndex(triples, ENTITIES, RELATIONS))
     return score
 
 
@@ -111,7 +111,7 @@ def test_only_touched_rows_move(variant):
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
     batch = Batch.of(some, np.array([0]))
     candidates = draw_candidates(every_candidate(pbe), 2, np.random.default_rng(0))
-    Step(pbe, settings).loss(batch, candidates).backward()
+    SparseStep(pbe, settings).loss(batch, candidates).backward()
     RowAdagrad(pbe).step(0.1)
     touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
     moved = (pbe.score.entity.weight != before["score.entity.weight"]).any(1)
@@ -143,13 +143,13 @@ def test_save_then_load_answers_the_same(variant, tmp_path):
 
 def test_relabelling_changes_nothing_but_names(variant):
     model = quick(variant, world())
-    table = world().to_table()
+    table = world().to_frame()
     renamed = table.select(
         ("X" + table["head"]).alias("head"),
         ("Y" + table["relation"]).alias("relation"),
         ("X" + table["tail"]).alias("tail"),
     )
-    other = quick(variant, type(world()).from_table(renamed))
+    other = quick(variant, type(world()).from_frame(renamed))
     ours, theirs = model.tails("e1", "r0", top=99), other.tails("Xe1", "Yr0", top=99)
     assert ["X" + answer.name for answer in ours] == [answer.name for answer in theirs]
     assert [answer.probability for answer in ours] == [answer.probability for answer in theirs]

@@ -1,0 +1,1 @@
+"""Calibration: everything fitted on validation data."""

@@ -1,0 +1,1 @@
+"""Data: beliefs, their vocabularies, known facts, splits and negatives."""

@@ -1,0 +1,65 @@
+"""Knowledge bases of any size with planted structure, to measure with.
+
+Entities live in groups of neighbors; a relation leads from every group to one other, the same number of groups
+further along a ring. Within it the tail is drawn, the first ones more often; heads too are drawn unevenly, so that a
+few entities stand in many beliefs and most in few. Block by block: nothing holds the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from doxa.data.beliefs import Beliefs, Ids, Vocabularies, Vocabulary, certain
+from doxa.data.mentions import Ragged
+
+GROUP = 50
+"""Entities of a group."""
+
+BLOCK = 1_000_000
+"""Beliefs made at a time."""
+
+
+def triples(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[tuple[Ids, Ids, Ids]]:
+    """Heads, relations and tails by number, in blocks."""
+    random = np.random.default_rng([seed, 7])
+    groups = max(1, entities // GROUP)
+    shift = random.integers(0, groups, relations)
+    for start in range(0, beliefs, BLOCK):
+        count = min(BLOCK, beliefs - start)
+        head = (entities * random.random(count) ** 2).astype(np.int64)
+        relation = (relations * random.random(count) ** 2).astype(np.int64)
+        place = (GROUP * random.random(count) ** 3).astype(np.int64)
+        tail = (head // GROUP + shift[relation]) % groups * GROUP + place
+        yield head, relation, np.minimum(tail, entities - 1)
+
+
+def tables(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[pl.DataFrame]:
+    """The same by name, in blocks."""
+    for head, relation, tail in triples(beliefs, entities, relations, seed):
+        yield pl.DataFrame(
+            {
+                "head": _named("entity/", head),
+                "relation": _named("relation/", relation),
+                "tail": _named("entity/", tail),
+            }
+        )
+
+
+def generate(beliefs: int, entities: int, relations: int, seed: int = 0) -> Beliefs:
+    """All of them at once, encoded; every entity and relation has a name whether or not it was drawn."""
+    head, relation, tail = (
+        np.concatenate(part) for part in zip(*triples(beliefs, entities, relations, seed), strict=True)
+    )
+    names = Vocabularies(
+        Vocabulary(_named("entity/", np.arange(entities)), "entity"),
+        Vocabulary(_named("relation/", np.arange(relations)), "relation"),
+        Vocabulary(pl.Series([], dtype=pl.String), "word"),
+    )
+    return Beliefs(names, head, relation, tail, Ragged.empty(beliefs), certain(beliefs))
+
+
+def _named(prefix: str, numbers: Ids) -> pl.Series:
+    return prefix + pl.Series(numbers).cast(pl.String)

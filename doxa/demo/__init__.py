@@ -1,0 +1,1 @@
+"""The demo: an atlas of the world, learned and asked."""

@@ -1,1 +1,0 @@
-"""Learning: objectives, the candidates they need, the optimiser and the loop."""

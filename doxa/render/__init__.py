@@ -1,0 +1,1 @@
+"""Rendering: terminal, plots and HTML pages."""

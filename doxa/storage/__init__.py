@@ -1,0 +1,1 @@
+"""Storage: model folders, and vectors for other tools."""

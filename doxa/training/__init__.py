@@ -1,0 +1,1 @@
+"""Learning: objectives, the candidates they need, the optimizer and the loop."""

@@ -1,0 +1,1 @@
+"""Executors: how the steps of an epoch are run."""

@@ -1,0 +1,106 @@
+"""Optimizers that move only the rows a batch touched, and put them back where they are constrained to lie."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.optim.adagrad import adagrad
+
+from doxa.scores import kernels
+
+
+class RowOptimizer:
+    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for."""
+
+    def __init__(self, module: nn.Module, constraints: Mapping[str, float] | None = None) -> None:
+        self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        self.constraints = constraints or {}
+
+    @torch.no_grad()
+    def step(self, rate: float) -> None:
+        """One step along the gradients gathered so far, which are then forgotten."""
+        for name, parameter in self.parameters.items():
+            if parameter.grad is None:
+                continue
+            if parameter.grad.is_sparse or name in self.constraints:
+                self.move_rows(name, parameter, *_touched(parameter.grad), rate)
+            else:
+                self.move(name, parameter, parameter.grad, rate)
+            parameter.grad = None
+
+    @torch.no_grad()
+    def warm_up(self) -> None:
+        """Move no rows, so that what moves them is compiled."""
+        for name, parameter in self.parameters.items():
+            if parameter.ndim == 2:
+                self.move_rows(name, parameter, torch.zeros(0, dtype=torch.int64), parameter.new_zeros(0, 1), 0.0)
+
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
+        """Move the whole parameter of that name."""
+        raise NotImplementedError
+
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        """Move the given rows, which are distinct, of the table of that name, and put them back."""
+        raise NotImplementedError
+
+    def state(self) -> dict[str, Tensor]:
+        return {}
+
+    def load(self, state: dict[str, Tensor]) -> None:
+        for name, tensor in self.state().items():
+            tensor.copy_(state[name])
+
+
+class RowAdagrad(RowOptimizer):
+    """Adagrad: each coordinate's step shrinks with the squares of its past gradients.
+
+        s ← s + g²,   x ← x − rate · g / (√s + ε)
+
+    The same numbers as dense Adagrad, for the touched rows alone: an untouched row has g = 0.
+    """
+
+    def __init__(
+        self, module: nn.Module, constraints: Mapping[str, float] | None = None, epsilon: float = 1e-10
+    ) -> None:
+        super().__init__(module, constraints)
+        self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
+        self.epsilon, self.count = epsilon, torch.zeros(())
+
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
+        # one pass over all; the counts of steps matter only to rates that decay, which ours does by itself
+        adagrad([values], [gradient], [self.sums[name]], [self.count], fused=True, has_sparse_grad=False,
+                has_complex=False, lr=rate, weight_decay=0.0, lr_decay=0.0, eps=self.epsilon,
+                maximize=False)  # fmt: skip
+
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        least = self.constraints.get(name, 0.0)
+        given = (table.numpy(), self.sums[name].numpy(), rows.numpy(), gradient.numpy())
+        kernels.adagrad(*given, *(given[0].dtype.type(number) for number in (rate, self.epsilon, least)))
+
+    def state(self) -> dict[str, Tensor]:
+        return self.sums
+
+
+class RowSGD(RowOptimizer):
+    """Stochastic gradient descent, the paper's: x ← x − rate · g for the touched rows."""
+
+    def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
+        values.add_(gradient, alpha=-rate)
+
+    def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
+        kind = table.numpy().dtype.type
+        given = (table.numpy(), rows.numpy(), gradient.numpy())
+        kernels.descend(*given, kind(rate), kind(self.constraints.get(name, 0.0)))
+
+
+def _touched(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct touched rows and their summed gradients; all rows of a dense one."""
+    if not gradient.is_sparse:
+        return torch.arange(len(gradient)), gradient
+    rows, values = gradient._indices()[0], gradient._values()
+    if len(kernels.numbered(rows.numpy())[0]) == len(rows):
+        return rows, values
+    summed = gradient.coalesce()
+    return summed.indices()[0], summed.values()

@@ -1,0 +1,116 @@
+"""Confidence out: what a belief would be expected to carry, and how well that is foretold."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from doxa.calibration.confidence import estimated
+from doxa.data.beliefs import Beliefs, split
+from doxa.errors import UsageError
+from doxa.evaluation.confidence import ndcg, with_known_tails
+from doxa.evaluation.report import evaluate
+from doxa.model import Model
+from doxa.training.fit import fit
+from tests.worlds import board
+
+SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.3, "threads": 1}
+
+
+def confident(size=6):
+    """Steps to the right are sure, steps up are not."""
+    table = board(size, words=False)
+    sure = (table["relation"] == "right").to_numpy()
+    wobble = np.random.default_rng(0).random(len(table)) * 0.1
+    return Beliefs.from_frame(table.with_columns(confidence=np.where(sure, 0.85, 0.25) + wobble))
+
+
+@pytest.fixture(scope="module", params=["likelihood", "confidence"])
+def model(request):
+    train, valid = split(confident(), (0.3,), seed=0)
+    return fit(train, valid, objective=request.param, **SETTINGS)
+
+
+def test_the_confidence_of_each_relation_is_foretold(model):
+    some = confident()
+    found = model.confidence(some)
+    sure = some.confidence > 0.5
+    assert found[sure].mean() > 1.4 * found[~sure].mean()
+    assert ((found >= 0) & (found <= 1)).all()
+
+
+def test_what_was_never_seen_has_no_confidence(model):
+    strange = Beliefs.from_frame(board(4, words=False)[:1].with_columns(tail=pl.lit("elsewhere"), confidence=0.5))
+    assert np.isnan(model.confidence(strange)).all()
+
+
+def test_the_report_is_the_error_of_that(model):
+    some = confident()
+    found = evaluate(model, some, ["confidence"]).confidence
+    error = model.confidence(some) - some.encode(model.vocabularies).confidence
+    assert found.mse == pytest.approx(np.mean(error**2))
+    assert found.mae == pytest.approx(np.mean(np.abs(error)))
+    assert found.spearman > 0.5
+    assert set(found.as_dict()) == {"mse", "mae", "spearman", "ndcg", "ndcg_exponential"}
+
+
+def test_a_saved_model_foretells_the_same(model, tmp_path):
+    model.save(tmp_path / "m")
+    assert np.array_equal(Model.load(tmp_path / "m").confidence(confident()), model.confidence(confident()))
+
+
+def test_a_model_that_saw_none_cannot_tell():
+    silent = fit(Beliefs.from_frame(board(4, words=False)), **SETTINGS)
+    with pytest.raises(UsageError, match="cannot tell confidence"):
+        silent.confidence(confident())
+    assert "no validation belief" in evaluate(silent, confident(4), ["confidence"]).skipped["confidence"]
+
+
+def test_ranking_tails_by_confidence_is_measured_by_hand(model):
+    names = model.vocabularies
+    some = Beliefs.from_frame(
+        pl.DataFrame(
+            {
+                "head": ["0,0", "0,0", "1,1"],
+                "relation": ["up", "up", "right"],
+                "tail": ["0,1", "1,0", "2,1"],
+                "confidence": [0.9, 0.3, 0.6],
+            }
+        )
+    ).encode(names)
+    place = []
+    for h, r, t in some.triples.tolist():
+        scores = model.pbe.tail_logits(torch.tensor([h]), torch.tensor([r]))[0]
+        place.append(1 + int((scores > scores[t]).sum()))
+    first = (0.9 / math.log2(1 + place[0]) + 0.3 / math.log2(1 + place[1])) / (0.9 / 1 + 0.3 / math.log2(3))
+    assert ndcg(model, some.triples, some.confidence) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)
+
+
+def test_the_known_tails_of_a_question_count_in_its_ndcg():
+    table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
+    some = Beliefs.from_frame(table)
+    model = fit(some, holdout=0.0, **SETTINGS)
+    assert model.given == pytest.approx(some.confidence[np.lexsort(model_order(some))])
+    known = some.encode(model.vocabularies)
+    again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
+    assert len(with_known_tails(model, again)[0]) == 1, "what is asked about stands there once"
+    triples, worth = with_known_tails(model, other)
+    assert triples.tolist() == [other.triples[0].tolist(), again.triples[0].tolist()]
+    assert worth.tolist() == pytest.approx([known.confidence[3]] * 2)
+
+
+def model_order(some):
+    """Keys by which facts are sorted, the last first."""
+    return some.tail, some.relation, some.head
+
+
+def test_confidence_0_is_held_false():
+    table = board(4, words=False).with_columns(confidence=pl.Series([0.0] + [0.7] * 23))
+    some = Beliefs.from_frame(table)
+    assert len(some.positives()) == 23
+    model = fit(some, objective="confidence", negatives=1, holdout=0.0, **SETTINGS)
+    assert len(model.train) == 23
+    assert np.isfinite(estimated(model.pbe, model.settings, some.encode(model.vocabularies))).all()

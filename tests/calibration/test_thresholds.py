@@ -1,0 +1,151 @@
+"""Thresholds and calibration."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from doxa.calibration.thresholds import (
+    BLUR,
+    HELD,
+    Thresholds,
+    Weighing,
+    best_mention_exponent,
+    best_temperature,
+    best_threshold,
+)
+from tests import reference
+
+scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
+
+
+@given(scored)
+def test_the_threshold_is_the_best_of_all(rows):
+    scores, labels = np.array([s for s, _ in rows]), np.array([label for _, label in rows], np.int8)
+    found = best_threshold(scores, labels)
+    assert found == pytest.approx(reference.best_threshold(scores.tolist(), labels.tolist(), BLUR))
+
+
+def test_the_threshold_does_not_hang_on_where_single_beliefs_lie():
+    """Of two kinds that overlap, few seen: thresholds lie nearer the true best, 0, than those most right on the few."""
+    random = np.random.default_rng(0)
+    blurred, sharp = [], []
+    for _ in range(200):
+        scores = np.concatenate([random.normal(1, 1, 15), random.normal(-1, 1, 15)])
+        labels = np.repeat(np.array([1, -1], np.int8), 15)
+        blurred.append(best_threshold(scores, labels))
+        sharp.append(reference.best_threshold(scores.tolist(), labels.tolist(), 1e-9))
+    assert np.std(blurred) < 0.85 * np.std(sharp)
+    assert abs(np.mean(blurred)) < 0.1
+
+
+def test_a_few_scores_far_off_do_not_blur_the_others():
+    scores = np.concatenate([np.linspace(0, 0.2, 10), np.linspace(0.8, 1, 9), [-1000.0]])
+    labels = np.repeat(np.array([-1, 1, -1], np.int8), [10, 9, 1])
+    assert 0.2 < best_threshold(scores, labels) < 0.8
+
+
+def test_many_scores_are_parted_about_as_well_as_by_trying_all():
+    random = np.random.default_rng(0)
+    scores = np.concatenate([random.normal(1, 1, 5000), random.normal(-1, 1, 5000)])
+    labels = np.repeat(np.array([1, -1], np.int8), 5000)
+    assert best_threshold(scores, labels) == pytest.approx(0.0, abs=0.1)
+
+
+def test_true_is_at_or_above_the_threshold():
+    scores, labels = np.array([-3.0, -2.0, -1.0, 0.0]), np.array([-1, -1, 1, 1], np.int8)
+    assert best_threshold(scores, labels) == -1.5
+    assert best_threshold(scores, -labels) in (-4.0, 1.0)
+
+
+def test_relations_without_validation_use_the_overall_threshold():
+    scores = np.array([0.0, 2.0, 10.0, 14.0])
+    relation, labels = np.array([0, 0, 2, 2]), np.array([-1, 1, -1, 1], np.int8)
+    found = Thresholds.fit(scores, relation, labels, relations=3)
+    assert found.of(np.array([0, 2])).tolist() == [1.0, 12.0]
+    assert np.isnan(found.by_relation[1])
+    assert found.of(np.array([1])).tolist() == [found.overall]
+
+
+def labeled_signs(seed, count, weights):
+    """Signs on different scales, labels drawn by a logistic of their weighted sum."""
+    random = np.random.default_rng(seed)
+    signs = random.normal(size=(count, 2)) * [1.0, 10.0] + [0.0, 5.0]
+    chance = 1 / (1 + np.exp(-(signs - [0.0, 5.0]) @ weights))
+    return signs, np.where(random.random(count) < chance, 1, -1).astype(np.int8)
+
+
+def test_the_weights_that_made_the_labels_are_found_again():
+    signs, labels = labeled_signs(0, 20_000, [2.0, -0.1])
+    found = Weighing.fit(signs, np.zeros(20_000, np.int64), labels, relations=2)
+    assert found.overall == pytest.approx([2.0, -0.1], rel=0.05)
+    assert found.by_relation[0] == pytest.approx([2.0, -0.1], rel=0.05)
+    assert found.by_relation[1].tolist() == found.overall.tolist()
+    assert found.evidence(signs[:3], np.array([0, 1, 0])) == pytest.approx(
+        [2.0 * a - 0.1 * b for a, b in signs[:3]], abs=0.2
+    )
+
+
+def test_a_sign_that_is_always_the_same_does_not_count():
+    """Though its deviation is not quite 0 by rounding."""
+    signs, labels = labeled_signs(0, 200, [2.0, 0.0])
+    labels[:100] = 1
+    same = np.column_stack([signs[:, 0], np.full(200, np.log1p(2))])
+    assert same[:, 1].std() > 0
+    found = Weighing.fit(same, np.zeros(200, np.int64), labels, relations=1)
+    assert abs(found.overall[1]) < 1e-6
+    assert found.overall[0] > 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_are_those_of_the_slow_regression(seed):
+    signs, labels = labeled_signs(seed, 60, [1.0, 0.05])
+    relation = np.arange(60) % 2
+    found = Weighing.fit(signs, relation, labels, relations=2)
+    spread, center = signs.std(axis=0), signs.mean(axis=0)
+    units = (signs - center) / spread
+    overall = reference.regression(units, labels, [0.0, 0.0, 0.0], HELD)
+    assert found.overall * spread == pytest.approx(overall[:-1], abs=1e-3)
+    for r in range(2):
+        own = reference.regression(units[relation == r], labels[relation == r], overall, HELD)
+        assert found.by_relation[r] * spread == pytest.approx(own[:-1], abs=1e-3)
+
+
+def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
+    many, labels = labeled_signs(0, 5000, [2.0, 0.0])
+    few, contrary = labeled_signs(1, 500, [-2.0, 0.0])
+    for count, turned in ((1, False), (500, True)):
+        signs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
+        found = Weighing.fit(signs, of, np.concatenate([labels, contrary[:count]]), relations=2)
+        assert (found.by_relation[1, 0] < 0) == turned
+    grown = found.grown(2)
+    assert grown.by_relation[:2].tolist() == found.by_relation.tolist()
+    assert grown.by_relation[2:].tolist() == [found.overall.tolist()] * 2
+
+
+def test_the_temperature_that_made_the_data_is_found_again():
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(5000, 6, generator=generator)
+    truth = torch.multinomial((logits / 2.5).softmax(1), 1, generator=generator).squeeze(1)
+    assert best_temperature(logits, truth) == pytest.approx(2.5, rel=0.05)
+
+
+def test_a_few_beliefs_cannot_move_the_temperature_far():
+    logits, truth = torch.tensor([[0.1, 0.0]] * 10), torch.zeros(10, dtype=torch.long)
+    assert 0.7 < best_temperature(logits, truth) < 1
+    assert best_temperature(logits[:0], truth[:0]) == pytest.approx(1.0, abs=0.01)
+
+
+def test_words_count_as_much_as_makes_the_truth_most_likely():
+    """Words that know nothing should hardly count, words that know all should; the grid finds nothing better."""
+    random = np.random.default_rng(0)
+    truth = torch.from_numpy(random.integers(0, 5, 400))
+    noise = torch.from_numpy(random.normal(size=(400, 5)) * 3).log_softmax(1)
+    telling = (
+        5.0 * torch.nn.functional.one_hot(truth, 5) + torch.from_numpy(random.normal(size=(400, 5)))
+    ).log_softmax(1)
+    assert best_mention_exponent(telling, noise, truth) < 0.2
+    assert best_mention_exponent(noise, telling, truth) > 5
+    both = best_mention_exponent(telling, telling, truth)
+    assert both == pytest.approx(1, abs=0.3)

@@ -1,0 +1,105 @@
+"""The curator's commands as a new user meets them."""
+
+import json
+
+import polars as pl
+import pytest
+
+from doxa import formats as files
+from doxa.data.beliefs import Beliefs
+from doxa.model import Model
+from doxa.training.fit import fit
+from tests.worlds import board
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("curation")
+    files.write(board(5), folder / "b.tsv")
+    settings = {"dimension": 8, "epochs": 20, "batch": 16, "candidates": 32, "threads": 1}
+    fit(Beliefs.from_frame(board(5)), **settings).save(folder / "m")
+    return folder / "m"
+
+
+def reviewed(path, answers):
+    """Fill the column `review` as a curator would."""
+    table = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
+    answers = [*answers, *[""] * (len(table) - len(answers))]
+    table.with_columns(review=pl.Series(answers)).write_csv(path, separator="\t", quote_style="never")
+    return table
+
+
+def test_from_proposals_through_review_to_a_new_model(doxa, model, tmp_path):
+    missing, decided = tmp_path / "missing.tsv", tmp_path / "decided"
+    code, text, _ = doxa("complete", model, "--out", missing, "--min-credence", 0, "--top", 6)
+    assert code == 0
+    assert "6 new beliefs" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["missing.tsv"]
+    table = reviewed(missing, ["accept", "Reject ", "unsure"])
+    assert {"rank", "credence", "pr_head", "pr_relation", "pr_tail", "head_rank", "tail_rank"} <= set(table.columns)
+    code, text, err = doxa("review", "apply", missing, "--out", decided)
+    assert code == 0
+    assert "added.tsv: 1 beliefs" in text
+    assert "1 unsure, 3 without an answer" in err
+    added = pl.read_csv(decided / "added.tsv", separator="\t")
+    assert added.row(0)[:3] == table.row(0)[:3]
+    assert added["source"][0].startswith("missing.tsv:2 missing accept by model ")
+    assert pl.read_csv(decided / "labels.tsv", separator="\t")["label"].to_list() == [1, -1]
+    code, text, _ = doxa("update", model, decided / "added.tsv", "--out", tmp_path / "m2", "--epochs", 1)
+    assert code == 0
+    assert "1 beliefs learnt, 0 retracted" in text
+    assert "filtered MRR" in text
+    assert len(Model.load(tmp_path / "m2").known) == len(Model.load(model).known) + 1
+
+
+def test_from_suspects_through_review_to_a_retraction(doxa, model, tmp_path):
+    suspects, decided = tmp_path / "suspects.tsv", tmp_path / "decided"
+    code, text, _ = doxa("audit", model, model.parent / "b.tsv", "--top", 5, "--show", 2, "--out", suspects)
+    assert code == 0
+    assert "credence" in text
+    table = reviewed(suspects, ["accept", "reject"])
+    doxa("review", "apply", suspects, "--out", decided)
+    assert pl.read_csv(decided / "retracted.tsv", separator="\t").row(0)[:3] == table.row(0)[:3]
+    corrected = table["suggestion"][0] or ""
+    assert (decided / "added.tsv").exists() == bool(corrected)
+    code, text, _ = doxa("update", model, "--retract", decided / "retracted.tsv", "--out", tmp_path / "m2")
+    assert code == 0
+    assert "retracted beliefs: mean credence" in text
+    code, _, err = doxa("update", model, "--retract", suspects, "--out", model)
+    assert code == 2
+    assert "is the model being updated" in err
+
+
+def test_explain_similar_and_duplicates(doxa, model, tmp_path):
+    page = tmp_path / "page.html"
+    code, text, _ = doxa("explain", model, "1,1", "up", "1,2", "--mention", "one step up", "--html", page)
+    assert code == 0
+    assert "before calibration" in text
+    assert page.read_text().startswith("<!doctype html>")
+    code, text, _ = doxa("explain", model, "1,1", "up", "1,2", "--json")
+    assert json.loads(text)["belief"] == ["1,1", "up", "1,2", None]
+    code, text, _ = doxa("similar", model, "1,1", "--top", 3)
+    assert len(text.splitlines()) == 3
+    code, *_ = doxa("duplicates", model, "--min-likeness", -1, "--out", tmp_path / "pairs.tsv")
+    assert code == 0
+    assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\tlikeness")
+
+
+def test_a_review_that_cannot_be_read_is_told_by_its_line(doxa, tmp_path):
+    file = tmp_path / "r.tsv"
+    file.write_text("head\trelation\ttail\tfinding\treview\na\tr\tb\tmissing\taccept\na\tr\tc\tmissing\tmaybe\n")
+    code, _, err = doxa("review", "apply", file, "--out", tmp_path / "d")
+    assert code == 1
+    assert "line 3: the review is 'maybe'" in err
+    file.write_text("head\trelation\ttail\na\tr\tb\n")
+    code, _, err = doxa("review", "apply", file, "--out", tmp_path / "d")
+    assert code == 1
+    assert "no column 'finding'" in err
+    assert doxa("complete", tmp_path / "none", "--out", tmp_path / "o.tsv", "--resume")[0] == 1
+
+
+def test_help_teaches(doxa):
+    for command in ("complete", "audit", "explain", "similar", "duplicates", "update", "review"):
+        code, text, _ = doxa(command, "--help")
+        assert code == 0
+        assert "Example" in text or command == "review"

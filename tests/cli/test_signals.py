@@ -1,0 +1,88 @@
+"""The command line under signals: killed, interrupted, resumed. Real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from doxa import formats as files
+from doxa.model import Model
+from tests.worlds import board
+
+
+def run_doxa(*arguments, **options):
+    code = "from doxa.cli import main; main()"
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], **options)
+
+
+def test_killed_and_resumed_ends_like_never_killed(tmp_path):
+    """SIGKILL in the middle of a run, then --resume: the same weights, bit for bit."""
+    data = tmp_path / "b.tsv"
+    files.write(board(12), data)
+    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch=16", "--set", "patience=0",
+               "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    whole = run_doxa("train", data, "--out", tmp_path / "whole", *options, **quiet)
+    killed = run_doxa("train", data, "--out", tmp_path / "killed", *options, **quiet)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "killed" / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert all(p.name.startswith("checkpoint") for p in (tmp_path / "killed").iterdir())
+    assert run_doxa("ask", tmp_path / "killed", "a", "r", "?", **quiet).wait() == 1
+    assert run_doxa("train", data, "--out", tmp_path / "killed", *options, "--resume", **quiet).wait() == 0
+    assert whole.wait() == 0
+    read = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
+    assert read[0] == read[1]
+    assert not (tmp_path / "killed" / "checkpoint.safetensors").exists()
+
+
+def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
+    data, out = tmp_path / "b.tsv", tmp_path / "m"
+    files.write(board(12), data)
+    options = ["--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1", "--set", "patience=0",
+               "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    run = run_doxa("train", data, "--out", out, *options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 60
+    while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 130
+    assert "the model is usable" in err
+    model = Model.load(out)
+    assert model.origin["interrupted"]
+    assert len(model.tails("1,1", "up")) == 10
+    assert (out / "checkpoint.safetensors").exists()
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="reads children from /proc")
+def test_workers_do_not_outlive_a_killed_run(tmp_path):
+    data = tmp_path / "b.tsv"
+    files.write(board(12), data)
+    options = ["--workers", "2", "--set", "epochs=100000", "--set", "patience=0"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = run_doxa("train", data, "--out", tmp_path / "m", *options, **quiet)
+    deadline, children = time.monotonic() + 60, []
+    while len(children) < 2 and time.monotonic() < deadline:
+        time.sleep(0.05)
+        with open(f"/proc/{run.pid}/task/{run.pid}/children") as listed:
+            children = listed.read().split()
+    run.kill()
+    run.wait()
+    while any(_running(child) for child in children) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(children) == 2
+    assert not any(_running(child) for child in children)
+
+
+def _running(process):
+    try:
+        with open(f"/proc/{process}/stat") as state:
+            return state.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,123 @@
+"""The model folder: whole or refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from doxa.data.beliefs import Beliefs
+from doxa.errors import DoxaError
+from doxa.inference import judge
+from doxa.model import Model
+from doxa.storage import models as store
+from doxa.training.fit import fit
+from tests.worlds import board
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fit(Beliefs.from_frame(board(4)), dimension=4, epochs=2, batch=16, candidates=8, threads=1)
+
+
+@pytest.fixture
+def folder(model, tmp_path):
+    model.save(tmp_path / "m")
+    return tmp_path / "m"
+
+
+def test_everything_comes_back(model, folder):
+    loaded = Model.load(folder)
+    assert loaded.settings == model.settings
+    assert loaded.vocabularies.entities.names.to_list() == model.vocabularies.entities.names.to_list()
+    assert loaded.vocabularies.words.names.to_list() == model.vocabularies.words.names.to_list()
+    assert np.array_equal(loaded.train, model.train)
+    assert np.array_equal(loaded.valid, model.valid)
+    assert np.array_equal(loaded.thresholds.by_relation, model.thresholds.by_relation, equal_nan=True)
+    assert loaded.thresholds.overall == model.thresholds.overall
+    assert loaded.calibrator.as_dict(str) == model.calibrator.as_dict(str)
+    assert loaded.temperatures == model.temperatures
+    assert loaded.weighing is None
+    assert loaded.origin == model.origin
+    assert loaded.curve == model.curve
+
+
+def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
+    """Also where a relation has the weights of all."""
+    some = Beliefs.from_frame(board(4))
+    model = fit(some, dimension=4, epochs=2, batch=16, candidates=8, threads=1, verdict="weighed")
+    model.weighing.by_relation[1] = model.weighing.overall
+    model.save(tmp_path / "m")
+    loaded = Model.load(tmp_path / "m")
+    assert np.array_equal(loaded.weighing.by_relation, model.weighing.by_relation)
+    assert np.array_equal(loaded.weighing.overall, model.weighing.overall)
+    assert len({tuple(row) for row in loaded.weighing.by_relation}) == 2
+    assert judge(loaded, some).verdict.tolist() == judge(model, some).verdict.tolist()
+
+
+def test_the_folder_tells_what_it_was_trained_on(folder):
+    origin = json.loads((folder / "model.json").read_text())["origin"]
+    assert origin["beliefs"] + origin["validation_beliefs"] == 24
+    assert len(origin["sha256"]) == 64
+    assert (origin["entities"], origin["relations"], origin["epochs"]) == (16, 2, 2)
+
+
+def test_an_existing_model_is_replaced_only_by_force(model, folder):
+    with pytest.raises(DoxaError, match="already holds a model"):
+        model.save(folder)
+    model.save(folder, force=True)
+    assert Model.load(folder).settings == model.settings
+    assert [path.name for path in folder.parent.iterdir()] == ["m"]
+
+
+@pytest.mark.parametrize("name", ["weights.safetensors", "facts.safetensors", "entities.parquet"])
+def test_a_truncated_or_missing_file_is_refused(folder, name):
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(DoxaError, match=f"{name} holds .* bytes where .* were written"):
+        Model.load(folder)
+    path.unlink()
+    with pytest.raises(DoxaError, match=f"not a whole model: {name} is missing"):
+        Model.load(folder)
+
+
+def test_foreign_folders_are_refused(tmp_path, folder):
+    with pytest.raises(DoxaError, match="no model folder"):
+        Model.load(tmp_path / "none")
+    with pytest.raises(DoxaError, match=r"holds no model\.json"):
+        Model.load(tmp_path)
+    manifest = json.loads((folder / "model.json").read_text())
+    for change, message in (
+        ({"format": "something else"}, "expected a 'doxa model'"),
+        ({"version": 99}, "newer than this doxa reads"),
+        ({"settings": {"color": "red"}}, "no setting 'color'"),
+        ({"calibrator": {}}, "not a whole model"),
+        ({"files": None}, "not the manifest"),
+    ):
+        (folder / "model.json").write_text(json.dumps(manifest | change))
+        with pytest.raises(DoxaError, match=message):
+            Model.load(folder)
+    (folder / "model.json").write_text("{not json")
+    with pytest.raises(DoxaError, match="not the manifest"):
+        Model.load(folder)
+
+
+def test_weights_of_another_size_are_refused(model, folder, tmp_path):
+    other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch=16, candidates=8, threads=1)
+    other.save(tmp_path / "other")
+    manifest = json.loads((folder / "model.json").read_text())
+    (folder / "weights.safetensors").write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())
+    manifest["files"]["weights.safetensors"] = (folder / "weights.safetensors").stat().st_size
+    (folder / "model.json").write_text(json.dumps(manifest))
+    with pytest.raises(DoxaError, match="not a whole model"):
+        Model.load(folder)
+
+
+def test_an_unfinished_run_is_told_apart(tmp_path):
+    (tmp_path / store.CHECKPOINT).write_bytes(b"x")
+    with pytest.raises(DoxaError, match="is not finished"):
+        Model.load(tmp_path)
+    with pytest.raises(DoxaError, match="already holds an unfinished run"):
+        store.check_vacant(tmp_path, force=False, resume=False)
+    store.check_vacant(tmp_path, force=False, resume=True)
+    with pytest.raises(DoxaError, match="no unfinished run to resume"):
+        store.check_vacant(tmp_path / "new", force=False, resume=True)

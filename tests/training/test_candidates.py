@@ -1,0 +1,102 @@
+"""Candidates for training and falsehoods for classification."""
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from doxa.data.triples import TripleIndex
+from doxa.training.candidates import corrupt_triples, draw_candidates, every_candidate
+from tests.worlds import beliefs, random_pbe
+
+
+def test_candidates_are_distinct_sorted_and_from_their_own_position():
+    pbe, _ = random_pbe(0, entities=40, relations=20)
+    drawn = draw_candidates(every_candidate(pbe), 10, np.random.default_rng(0))
+    for ids, pool in (
+        (drawn.heads, pbe.seen_heads),
+        (drawn.tails, pbe.seen_tails),
+        (drawn.relations, torch.arange(20)),
+    ):
+        assert len(ids) == 10
+        assert (ids[1:] > ids[:-1]).all()
+        assert torch.isin(ids, pool).all()
+
+
+def test_where_there_are_fewer_all_are_taken():
+    pbe, _ = random_pbe(0)
+    drawn, every = draw_candidates(every_candidate(pbe), 1000, np.random.default_rng(0)), every_candidate(pbe)
+    assert torch.equal(drawn.heads, every.heads)
+    assert torch.equal(drawn.relations, every.relations)
+
+
+def test_every_candidate_is_equally_likely():
+    pbe, _ = random_pbe(0, entities=21)
+    random = np.random.default_rng(0)
+    counts = torch.zeros(21)
+    for _ in range(2000):
+        counts[draw_candidates(every_candidate(pbe), 4, random).heads] += 1
+    assert counts[-1] == 0  # never seen as head
+    assert (counts[:-1] - 400).abs().max() < 90  # mean 400, standard deviation 18
+
+
+triples = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 6)), min_size=1, max_size=25)
+
+
+@given(triples, st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_falsehoods_keep_the_paper_s_rule(rows, seed):
+    """Head or tail replaced by an entity seen there with that relation; never a known fact; label -1."""
+    some = beliefs([(f"e{h}", f"r{r}", f"e{t}") for h, r, t in rows])
+    known = TripleIndex(some.triples, len(some.vocabularies.entities), len(some.vocabularies.relations))
+    false, source = corrupt_triples(some, known, seed)
+    true = some.take(source)
+    assert not known.contains(false.head, false.relation, false.tail).any()
+    assert (false.relation == true.relation).all()
+    assert ((false.head != true.head) ^ (false.tail != true.tail)).all()
+    assert (false.label == -1).all()
+    for h, r, t in false.triples.tolist():
+        assert h in some.head[some.relation == r]
+        assert t in some.tail[some.relation == r]
+    again, _ = corrupt_triples(some, known, seed)
+    assert again.triples.tolist() == false.triples.tolist()
+
+
+def test_heads_and_tails_are_replaced_about_equally_often():
+    rows = [(f"h{i}", f"r{i % 2}", f"t{i}") for i in range(400)]
+    some = beliefs(rows)
+    false, source = corrupt_triples(some, TripleIndex(some.triples, 800, 2), 0)
+    assert len(source) == 400
+    assert 150 < (false.head != some.head).sum() < 250
+
+
+def test_when_one_side_allows_no_falsehood_the_other_is_taken():
+    """a r b: every head seen with r goes with b, so only the tail can be replaced."""
+    some = beliefs([("a", "r", "b"), ("c", "r", "b"), ("c", "r", "d"), ("x", "s", "y")])
+    known = TripleIndex(some.triples, len(some.vocabularies.entities), 2)
+    for seed in range(10):
+        false, source = corrupt_triples(some, known, seed)
+        assert 0 in source
+        assert false.to_frame().row(source.tolist().index(0))[:3] == ("a", "r", "d")
+
+
+def test_a_belief_that_cannot_be_made_false_has_no_twin():
+    some = beliefs([("a", "r", "b"), ("a", "s", "b"), ("a", "s", "c"), ("d", "s", "b")])
+    false, source = corrupt_triples(some, TripleIndex(some.triples, 4, 2), 0)
+    assert 0 not in source  # r has one head and one tail
+    assert set(false.to_frame().select("head", "relation", "tail").rows()) == {("d", "s", "c")}
+
+
+def test_among_all_a_falsehood_may_name_entities_the_relation_never_had_there():
+    rows = [(f"a{i}", "r", f"b{i}") for i in range(10)] + [(f"c{i}", "s", f"d{i}") for i in range(10)]
+    some = beliefs(rows)
+    known = TripleIndex(some.triples, len(some.vocabularies.entities), len(some.vocabularies.relations))
+    seen = {(r, h) for h, r, _ in some.triples.tolist()} | {(r, t) for _, r, t in some.triples.tolist()}
+
+    def strangers(among):
+        false, _ = corrupt_triples(some, known, 0, among)
+        assert not known.contains(*false.triples.T).any()
+        return sum(not {(r, h), (r, t)} <= seen for h, r, t in false.triples.tolist())
+
+    assert strangers("relation") == 0
+    assert strangers("all") > 5

@@ -1,0 +1,1 @@
+"""Building the atlas, the knowledge base of the demo."""
