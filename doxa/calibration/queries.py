@@ -1,4 +1,4 @@
-"""Questions whose right answer is given, to see how probable the model held it."""
+"""Held-out queries: beliefs with one part removed, to see how probable the model holds the right answer."""
 
 from __future__ import annotations
 
@@ -12,59 +12,65 @@ from doxa.data.beliefs import Beliefs, Ids
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.pbe import PBE, Batch
 
-KINDS = ("head", "tail", "relation", "relation_said")
-"""What can be missing; the last is a relation that was stated in words."""
+KINDS = ("head", "tail", "relation", "relation_with_mention")
+"""Kinds of query: the missing slot, and for relations whether a mention is given."""
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
-    """Questions of one kind: the place of each right answer among the candidates, (n,), and the table of log
-    probabilities of some of them, (rows, C), in which other answers already known are struck out: the missing one is
-    asked for."""
+class HeldOutQueries:
+    """Queries of one kind.
+
+    `truth`, (n,), is the column of each right answer among the candidates. `log_probabilities(rows)` is the table of
+    log probabilities, (rows, C), with -inf for the other known answers: the query asks for the missing one.
+    """
 
     truth: Tensor
-    table: Callable[[Tensor], Tensor]
+    log_probabilities: Callable[[Tensor], Tensor]
 
 
-def posed(pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str) -> Posed:
-    """The beliefs as questions of that kind, as far as the answer is a candidate; `known` are the facts left aside."""
+def held_out_queries(
+    pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str, mention_exponent: float = 1.0
+) -> HeldOutQueries:
+    """The beliefs as queries of that kind, as far as the answer is a candidate; `known` are the facts to leave out."""
     b = Batch.of(beliefs)
     if kind == "head":
-        return _posed(b.head, pbe.seen_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]),
-                      lambda rows: known.heads(beliefs.relation[rows], beliefs.tail[rows]))  # fmt: skip
+        return _queries(b.head, pbe.seen_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]),
+                        lambda rows: known.heads(beliefs.relation[rows], beliefs.tail[rows]))  # fmt: skip
     if kind == "tail":
-        return _posed(b.tail, pbe.seen_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]),
-                      lambda rows: known.tails(beliefs.head[rows], beliefs.relation[rows]))  # fmt: skip
-    said = torch.nonzero(b.mentioned if kind == "relation_said" else torch.ones(len(b), dtype=torch.bool)).squeeze(1)
-    some = beliefs if len(said) == len(b) else beliefs.take(said.numpy())
+        return _queries(b.tail, pbe.seen_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]),
+                        lambda rows: known.tails(beliefs.head[rows], beliefs.relation[rows]))  # fmt: skip
+    with_mention = kind == "relation_with_mention"
+    asked = beliefs.where(b.mentioned.numpy()) if with_mention else beliefs
 
     def table(rows: Tensor) -> Tensor:
-        asked = Batch.of(some, rows.numpy())
-        if kind == "relation":
-            return pbe.log_relations(asked.head, asked.tail)
-        return pbe.log_relations_with_mention(asked.head, asked.tail, asked.words, asked.offsets)
+        batch = Batch.of(asked, rows.numpy())
+        if not with_mention:
+            return pbe.log_relations(batch.head, batch.tail)
+        return pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
 
-    return _posed(b.relation[said], torch.arange(pbe.relations), table,
-                  lambda rows: known.links(some.head[rows], some.tail[rows]))  # fmt: skip
+    return _queries(torch.from_numpy(asked.relation), torch.arange(pbe.relations), table,
+                    lambda rows: known.links(asked.head[rows], asked.tail[rows]))  # fmt: skip
 
 
-def _posed(truth: Tensor, seen: Tensor, table: Callable[[Tensor], Tensor], known: Callable[[Ids], Pairs]) -> Posed:
-    """`truth` are ids, `seen` the ids of the candidates, sorted."""
-    place, there = _places(truth, seen)
-    asked = torch.nonzero(there).squeeze(1)
+def _queries(
+    truth: Tensor, candidates: Tensor, table: Callable[[Tensor], Tensor], known: Callable[[Ids], Pairs]
+) -> HeldOutQueries:
+    """`truth` are ids; `candidates` are ids too, sorted."""
+    column, present = _columns(truth, candidates)
+    asked = torch.nonzero(present).squeeze(1)
 
-    def left_aside(rows: Tensor) -> Tensor:
-        found = table(asked[rows])
+    def log_probabilities(rows: Tensor) -> Tensor:
+        logs = table(asked[rows])
         question, answer = (torch.from_numpy(part) for part in known(asked[rows].numpy()))
-        column, candidate = _places(answer, seen)
-        other = candidate & (column != place[asked[rows]][question])
-        found[question[other], column[other]] = -torch.inf
-        return found
+        place, is_candidate = _columns(answer, candidates)
+        other = is_candidate & (place != column[asked[rows]][question])
+        logs[question[other], place[other]] = -torch.inf
+        return logs
 
-    return Posed(place[asked], left_aside)
+    return HeldOutQueries(column[asked], log_probabilities)
 
 
-def _places(ids: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each id stands among those seen, and whether it does."""
-    place = torch.searchsorted(seen, ids).clamp_max(len(seen) - 1)
-    return place, seen[place] == ids
+def _columns(ids: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """The column of each id among the candidates, and whether it is one."""
+    column = torch.searchsorted(candidates, ids).clamp_max(len(candidates) - 1)
+    return column, candidates[column] == ids
