@@ -8,14 +8,15 @@ from typing import Any
 from doxa import formats as files
 from doxa.config import Settings as Settings
 from doxa.data.beliefs import Beliefs as Beliefs
-from doxa.data.beliefs import split as split
+from doxa.data.splits import split as split
 from doxa.errors import DoxaError as DoxaError
 from doxa.evaluation.report import Evaluation as Evaluation
 from doxa.evaluation.report import evaluate as evaluate
 from doxa.formats import OnError
 from doxa.inference import Answer as Answer
 from doxa.model import Model as Model
-from doxa.training.fit import fit as fit
+
+fit = Model.fit
 
 
 def read(path: str | Path, on_error: OnError = "raise", refuted: bool = False, **told: Any) -> Beliefs:

@@ -9,10 +9,11 @@ from doxa.calibration.curves import MIN_LABELS, Curve, fit_shares
 from doxa.calibration.rules import calibration_input
 from doxa.calibration.thresholds import Numbers
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
 from doxa.data.triples import TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.training.candidates import every_candidate
 from doxa.training.objective import estimates
 
@@ -72,6 +73,6 @@ def known_confidence(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) 
     NaN for a fact without confidence; of length 0 where no fact has any.
     """
     of_train = np.full(len(facts), np.nan)
-    np.fmax.at(of_train, facts.places(train.triples), train.confidence)
+    np.fmax.at(of_train, facts.rows_of(train.triples), train.confidence)
     confidence = of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])
     return np.zeros(0) if np.isnan(confidence).all() else confidence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,10 @@ from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fi
 from doxa.calibration.thresholds import Numbers, Thresholds
 from doxa.calibration.unseen import degree_prior, fit_unseen_thresholds
 from doxa.config import Settings
-from doxa.data.beliefs import UNKNOWN, Beliefs, Ids, Vocabulary
+from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import UNKNOWN, Ids, Vocabulary
 from doxa.errors import CannotAnswer
 from doxa.pbe import PBE
 
@@ -42,7 +43,7 @@ class Judge:
     rule: str
     thresholds: Thresholds
     curve: Curve
-    temperatures: Temperatures = Temperatures()
+    temperatures: Temperatures = field(default_factory=Temperatures)
     mention_exponent: float = 1.0
     weights: RuleWeights | None = None
     unseen: Thresholds | None = None
@@ -115,7 +116,7 @@ class Judge:
         )
 
     def judge(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> tuple[Numbers, NDArray[np.bool_]]:
-        """Credence and verdict of each belief, (n,) each; the beliefs are in the model's ids, `facts` those of training.
+        """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
         false where validation had no such beliefs.

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Beliefs, Ids
-from doxa.data.triples import Pairs, TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
+from doxa.pbe import PBE
+from doxa.slots import Slot
 
 KINDS = ("head", "tail", "relation", "relation_with_mention")
 """Kinds of query: the missing slot, and for relations whether a mention is given."""
@@ -32,42 +34,35 @@ def held_out_queries(
     pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str, mention_exponent: float = 1.0
 ) -> HeldOutQueries:
     """The beliefs as queries of that kind, as far as the answer is a candidate; `known` are the facts to leave out."""
-    b = Batch.of(beliefs)
-    if kind == "head":
-        return _queries(b.head, pbe.seen_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]),
-                        lambda rows: known.heads(beliefs.relation[rows], beliefs.tail[rows]))  # fmt: skip
-    if kind == "tail":
-        return _queries(b.tail, pbe.seen_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]),
-                        lambda rows: known.tails(beliefs.head[rows], beliefs.relation[rows]))  # fmt: skip
-    with_mention = kind == "relation_with_mention"
-    asked = beliefs.where(b.mentioned.numpy()) if with_mention else beliefs
-
-    def table(rows: Tensor) -> Tensor:
-        batch = Batch.of(asked, rows.numpy())
-        if not with_mention:
-            return pbe.log_relations(batch.head, batch.tail)
-        return pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
-
-    return _queries(torch.from_numpy(asked.relation), torch.arange(pbe.relations), table,
-                    lambda rows: known.links(asked.head[rows], asked.tail[rows]))  # fmt: skip
-
-
-def _queries(
-    truth: Tensor, candidates: Tensor, table: Callable[[Tensor], Tensor], known: Callable[[Ids], Pairs]
-) -> HeldOutQueries:
-    """`truth` are ids; `candidates` are ids too, sorted."""
-    column, present = _columns(truth, candidates)
-    asked = torch.nonzero(present).squeeze(1)
+    slot = Slot.RELATION if kind.startswith("relation") else Slot[kind.upper()]
+    if kind == "relation_with_mention":
+        beliefs = beliefs.where(beliefs.mention.lengths > 0)
+    candidates = (pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)[slot]
+    column, present = _columns(Batch.of(beliefs).column(slot), candidates)
+    beliefs, truth = beliefs.where(present.numpy()), column[present]
 
     def log_probabilities(rows: Tensor) -> Tensor:
-        logs = table(asked[rows])
-        question, answer = (torch.from_numpy(part) for part in known(asked[rows].numpy()))
+        numbers = rows.numpy()
+        logs = _log_probabilities(pbe, kind, Batch.of(beliefs, numbers), mention_exponent)
+        triples = (beliefs.head[numbers], beliefs.relation[numbers], beliefs.tail[numbers])
+        query, answer = (torch.from_numpy(part) for part in known.answers(slot, *triples))
         place, is_candidate = _columns(answer, candidates)
-        other = is_candidate & (place != column[asked[rows]][question])
-        logs[question[other], place[other]] = -torch.inf
+        other = is_candidate & (place != truth[rows][query])
+        logs[query[other], place[other]] = -torch.inf
         return logs
 
-    return HeldOutQueries(column[asked], log_probabilities)
+    return HeldOutQueries(truth, log_probabilities)
+
+
+def _log_probabilities(pbe: PBE, kind: str, batch: Batch, mention_exponent: float) -> Tensor:
+    """Log probabilities of all candidates, (B, C) (Eqs 8, 9, 10, 6)."""
+    if kind == "head":
+        return pbe.log_heads(batch.relation, batch.tail)
+    if kind == "tail":
+        return pbe.log_tails(batch.head, batch.relation)
+    if kind == "relation":
+        return pbe.log_relations(batch.head, batch.tail)
+    return pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
 
 
 def _columns(ids: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

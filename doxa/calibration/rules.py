@@ -21,9 +21,12 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.data.vocabulary import Ids
+from doxa.pbe import PBE
+from doxa.slots import Slot
 
 SHRINKAGE = 0.3
 """Penalty that keeps the weights of a relation near those of all relations, see `RuleWeights.fit`."""
@@ -74,8 +77,8 @@ def features(pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> Numbers:
     of the queries (?, r, t) and (h, r, ?)."""
     terms = log_terms(pbe, beliefs.without_mentions())
     itself = facts.contains(beliefs.head, beliefs.relation, beliefs.tail)
-    heads = facts.head_counts(beliefs.relation, beliefs.tail) - itself
-    tails = facts.tail_counts(beliefs.head, beliefs.relation) - itself
+    columns = (beliefs.head, beliefs.relation, beliefs.tail)
+    heads, tails = (facts.count_answers(slot, *columns) - itself for slot in (Slot.HEAD, Slot.TAIL))
     return np.column_stack([terms[:, 0], terms[:, 2], np.log1p(heads), np.log1p(tails)])
 
 

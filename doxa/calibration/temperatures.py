@@ -12,9 +12,10 @@ from torch import Tensor
 from doxa.calibration.curves import MIN_LABELS
 from doxa.calibration.queries import KINDS, held_out_queries
 from doxa.calibration.thresholds import Numbers
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 
 MAX_TABLE = 2e7
 """Size of the score table that temperatures are fitted on, at most."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
 
 Numbers = NDArray[np.float64]
 

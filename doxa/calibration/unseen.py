@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from doxa.calibration.thresholds import Numbers, Thresholds
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
+from doxa.slots import Slot
 
 
 def degree_prior(facts: TripleIndex, beliefs: Beliefs) -> tuple[Numbers, Ids]:
@@ -18,9 +20,9 @@ def degree_prior(facts: TripleIndex, beliefs: Beliefs) -> tuple[Numbers, Ids]:
     counts = np.zeros(len(beliefs))
     related = beliefs.relation >= 0
     rows = np.flatnonzero(related & (beliefs.tail >= 0))
-    counts[rows] = facts.head_counts(beliefs.relation[rows], beliefs.tail[rows])
+    counts[rows] = facts.count_answers(Slot.HEAD, None, beliefs.relation[rows], beliefs.tail[rows])
     rows = np.flatnonzero(related & (beliefs.head >= 0))
-    counts[rows] = facts.tail_counts(beliefs.head[rows], beliefs.relation[rows])
+    counts[rows] = facts.count_answers(Slot.TAIL, beliefs.head[rows], beliefs.relation[rows], None)
     kind = np.where(related, 2 * beliefs.relation + (beliefs.tail < 0), -1)
     return np.log1p(counts), kind
 

@@ -29,7 +29,8 @@ from torch import Tensor
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.audit import several_answers
 from doxa.curation.bare import bare, precise
-from doxa.data.beliefs import Beliefs, Ids, Vocabularies
+from doxa.data.beliefs import Beliefs
+from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.model import Model
@@ -142,9 +143,9 @@ def complete(
     if top < 1:
         raise UsageError(f"top is {top}; expected at least 1")
     wanted = (
-        model.vocabularies.relations.every(relations) if relations else np.arange(len(model.vocabularies.relations))
+        model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     )
-    about = np.unique(model.vocabularies.entities.every(entities)) if entities else None
+    about = np.unique(model.vocabularies.entities.require(entities)) if entities else None
     search = _Search(model, about, min_credence, top, any_entity, contradicting, rows)
     work = [number for number in np.unique(wanted).tolist() if search.tells(number)]
     asked = [work, None if about is None else about.tolist(), min_credence, top, any_entity, contradicting]
@@ -207,9 +208,7 @@ class _Search:
 
     def tells(self, relation: int) -> bool:
         """Whether the relation has facts to go by and credence rises with the evidence, as it must to mean anything."""
-        calibrator = self.model.calibrator
-        slope = calibrator.slopes[relation] if "by relation" in calibrator.kind else calibrator.slope
-        return bool(slope > 0 and len(self.pool(relation, 0)))
+        return self.model.calibration.curve.rises(relation) and len(self.pool(relation, 0)) > 0
 
     def pool(self, relation: int, column: int) -> Ids:
         """Entities seen in that place of the relation."""
@@ -322,7 +321,7 @@ class _Search:
         return low - SLACK
 
     def _credence(self, evidence: Numbers, relation: int) -> Numbers:
-        return self.model.calibrator.credence(evidence, np.full(len(evidence), relation))
+        return self.model.calibration.curve.probability(evidence, np.full(len(evidence), relation))
 
     def _normalize(self, relation: int, asked: int, given: Ids, normalizers: dict[int, Numbers]) -> None:
         """log Σ exp over all entities seen as head (tail) anywhere, for given tails (heads) that lack it."""

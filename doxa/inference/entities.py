@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Ids
 from doxa.data.triples import Pairs
+from doxa.data.vocabulary import Ids
 from doxa.inference.answer import Answer, Asked, Candidate
 from doxa.model import Model
 
@@ -22,11 +22,11 @@ def tails(
     those that are not yet known."""
     model.must_answer("entity")
     vocabularies, pbe = model.vocabularies, model.pbe
-    head_ids, relation_ids = vocabularies.entities.every(heads), vocabularies.relations.every(relations)
+    head_ids, relation_ids = vocabularies.entities.require(heads), vocabularies.relations.require(relations)
     head, relation = torch.from_numpy(head_ids), torch.from_numpy(relation_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return pbe.tail_logits(head[rows], relation[rows], candidates).div_(model.temperatures.tail)
+        return pbe.tail_logits(head[rows], relation[rows], candidates).div_(model.calibration.temperatures.tail)
 
     def known(rows: Ids) -> Pairs:
         return model.known.tails(head_ids[rows], relation_ids[rows])
@@ -43,11 +43,11 @@ def heads(
     those that are not yet known."""
     model.must_answer("entity")
     vocabularies, pbe = model.vocabularies, model.pbe
-    relation_ids, tail_ids = vocabularies.relations.every(relations), vocabularies.entities.every(tails)
+    relation_ids, tail_ids = vocabularies.relations.require(relations), vocabularies.entities.require(tails)
     relation, tail = torch.from_numpy(relation_ids), torch.from_numpy(tail_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return pbe.head_logits(relation[rows], tail[rows], candidates).div_(model.temperatures.head)
+        return pbe.head_logits(relation[rows], tail[rows], candidates).div_(model.calibration.temperatures.head)
 
     def known(rows: Ids) -> Pairs:
         return model.known.heads(relation_ids[rows], tail_ids[rows])

@@ -7,7 +7,8 @@ import re
 import pytest
 
 from doxa import formats as files
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
 from doxa.model import Model
 from doxa.training.fit import fit
 from tests.worlds import board
@@ -45,7 +46,7 @@ def test_training_never_opens_the_test_file(doxa, data, tmp_path):
     assert doxa("train", data, "--out", tmp_path / "two", *QUICK)[0] == 0
     one, two = Model.load(tmp_path / "one"), Model.load(tmp_path / "two")
     assert one.valid.tolist() == two.valid.tolist()
-    assert one.thresholds.overall == two.thresholds.overall
+    assert one.calibration.thresholds.overall == two.calibration.thresholds.overall
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, mapping_kinds, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, rank
 from tests import reference
 from tests.worlds import beliefs, random_pbe
@@ -128,13 +128,13 @@ def test_small_blocks_change_nothing(monkeypatch):
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
 def test_mapping_kinds_equal_the_reference(rows):
-    found = mapping_kinds(TripleIndex(np.array(rows), 6, 3))
+    found = (TripleIndex(np.array(rows), 6, 3)).mapping_kinds()
     for relation in {r for _, r, _ in rows}:
         assert found[relation] == reference.mapping_kind(rows, relation)
 
 
 def test_relations_are_ranked_with_words_at_their_share():
-    from doxa.calibration.queries import posed
+    from doxa.calibration.queries import held_out_queries
 
     pbe, _ = random_pbe(5)
     some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
@@ -143,9 +143,9 @@ def test_relations_are_ranked_with_words_at_their_share():
     found = []
     for share in (1.0, 0.01, 20.0):
         pbe.mention_exponent.fill_(share)
-        questions = posed(pbe, some, nothing, "relation_said")
+        questions = held_out_queries(pbe, some, nothing, "relation_with_mention")
         with torch.no_grad():
-            table = questions.table(torch.arange(4))
+            table = questions.log_probabilities(torch.arange(4))
         own = table.gather(1, questions.truth[:, None])
         expected = (1 + (table > own).sum(1)).tolist()
         assert relation_ranks(pbe, some, nothing).raw.tolist() == expected

@@ -7,11 +7,13 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import relation_ranks, tail_ranks
-from doxa.evaluation.report import evaluate, labeled_beliefs
+from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board
@@ -50,7 +52,7 @@ def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
     assert plain.entity == from_labeled.entity
     judged = evaluate(model, labeled, ["classification"])
     assert judged.protocol["negatives"] == "labels"
-    verdict = judge(model, labeled).verdict
+    verdict = judge(model, labeled).accepted
     assert judged.classification.accuracy == np.mean(verdict == (labeled.label == 1))
     up = labeled.encode(model.vocabularies).relation == model.vocabularies.relations.id("up")
     assert judged.classification.by_relation["up"] == np.mean((verdict == (labeled.label == 1))[up])
