@@ -220,4 +220,4 @@ def test_beliefs_about_strangers_are_judged_as_validation_taught():
 def test_without_such_validation_a_stranger_is_held_false(tmp_path):
     model = fit(Beliefs.from_frame(board(5, words=False)), dimension=4, epochs=2, threads=1)
     assert model.calibration.unseen is None
-    assert not judge(model, beliefs([("1,1", "right", "new")])).verdict[0]
+    assert not judge(model, beliefs([("1,1", "right", "new")])).accepted[0]

@@ -91,8 +91,8 @@ def test_foreign_folders_are_refused(tmp_path, folder):
     for change, message in (
         ({"format": "something else"}, "expected a 'doxa model'"),
         ({"version": 99}, "newer than this doxa reads"),
-        ({"settings": {"color": "red"}}, "no setting 'color'"),
-        ({"calibrator": {}}, "not a whole model"),
+        ({"settings": {"dimension": "red"}}, "dimension"),
+        ({"judge": {}}, "not a whole model"),
         ({"files": None}, "not the manifest"),
     ):
         (folder / "model.json").write_text(json.dumps(manifest | change))
