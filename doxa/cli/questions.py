@@ -101,7 +101,7 @@ def judge(
     options = reading(format_, read_)
     table = files.read(file, on_error_rule(on_error), refuted=True, options=options)
     found = answering.judge(loaded, Beliefs.from_frame(table, loaded.vocabularies))
-    verdict = pl.Series("verdict", found.verdict).cast(pl.String).set(pl.Series(found.unknown), "unknown")
+    verdict = pl.Series("verdict", found.verdict.tolist(), dtype=pl.String)
     credence = pl.Series("credence", found.credence).fill_nan(None).round(6)
     table = table.drop("line").with_columns(credence, verdict)
     if out is None:
