@@ -245,11 +245,11 @@ def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
 
 def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """The products of a step and no more: per term one for the scores and one for the gradient of either side."""
-    candidates = min(settings.candidates, len(beliefs.vocabularies.entities))
-    relations = min(settings.candidates, len(beliefs.vocabularies.relations))
-    points = torch.randn(settings.batch, settings.dimension)
+    candidates = min(settings.num_candidates, len(beliefs.vocabularies.entities))
+    relations = min(settings.num_candidates, len(beliefs.vocabularies.relations))
+    points = torch.randn(settings.batch_size, settings.dimension)
     sides = [torch.randn(count, settings.dimension) for count in (candidates, candidates, relations)]
-    tables = [torch.randn(settings.batch, len(side)) for side in sides]
+    tables = [torch.randn(settings.batch_size, len(side)) for side in sides]
 
     def bare() -> None:
         for side, table in zip(sides, tables, strict=True):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from doxa.config import Settings
 from doxa.data.memory import free, parse
 from doxa.data.synthetic import generate
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.systems import build
+from tests.worlds import settings_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_there_is_some_memory():
 
 def test_a_smaller_budget_makes_smaller_blocks_and_the_same_ranks():
     some = generate(300, entities=120, relations=4)
-    pbe = build(some, Settings(dimension=4))
+    pbe = build(some, settings_of(dimension=4))
     known = TripleIndex(some.triples, 120, 4)
     ranks = {}
     for budget in (0, 4 * 4 * 120 * 7, 1):
