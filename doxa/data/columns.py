@@ -6,14 +6,7 @@ as a whole: a row that holds `from` but neither `type` nor `to` is data, not a h
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Sequence
-
-import polars as pl
-
-from doxa.errors import UsageError
-
-log = logging.getLogger(__name__)
 
 TRIPLE = ("head", "relation", "tail")
 COLUMNS = (*TRIPLE, "mention", "confidence", "label")
@@ -40,14 +33,14 @@ def meanings(headings: Sequence[str | None], assigned: Collection[str] = ()) -> 
     complete.
     """
     plain = [normalize(heading) for heading in headings]
-    complete = [
+    candidates = [
         {
             column: next((name for name in names if name in plain), "")
             for column, names in zip(TRIPLE, vocabulary, strict=True)
         }
         for vocabulary in HEADINGS
     ]
-    best = max(complete, key=lambda triple: sum(bool(name) or column in assigned for column, name in triple.items()))
+    best = max(candidates, key=lambda triple: sum(bool(name) or column in assigned for column, name in triple.items()))
     names = best | {column: column for column in COLUMNS if column not in TRIPLE}
     columns = {name: column for column, name in names.items() if name and column not in assigned}
     return {str(heading): columns[name] for heading, name in zip(headings, plain, strict=True) if name in columns}
@@ -56,20 +49,3 @@ def meanings(headings: Sequence[str | None], assigned: Collection[str] = ()) -> 
 def is_header(fields: Sequence[str | None]) -> bool:
     """Whether the fields of a row are headings: they name head, relation and tail in one vocabulary."""
     return set(TRIPLE) <= set(meanings(fields).values())
-
-
-def standard_columns(frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with the columns of beliefs under their standard names; other columns are dropped with a notice."""
-    columns = meanings(frame.columns)
-    missing = [name for name in TRIPLE if name not in columns.values()]
-    if missing:
-        raise UsageError(
-            f"no column {' or '.join(missing)} in this frame (columns: {', '.join(frame.columns) or 'none'})",
-            "rename its columns to head, relation, tail",
-        )
-    if len(set(columns.values())) < len(columns):
-        raise UsageError(f"this frame has two columns for one part of a belief ({', '.join(frame.columns)})")
-    ignored = [name for name in frame.columns if name not in columns]
-    if ignored:
-        log.warning("ignoring column%s %s", "s"[: len(ignored) != 1], ", ".join(ignored))
-    return frame.select(columns).rename(columns)

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.data.beliefs import Vocabulary, VocabularyBuilder
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex, distinct
+from doxa.data.vocabulary import Vocabulary, VocabularyBuilder
 from doxa.errors import UsageError
 
 NEAR_INVERSE = 0.8

@@ -71,7 +71,7 @@ def _objects(lines: list[bytes], before: int, faults: Faults) -> Iterator[tuple[
 def _names(source: Source, first: dict[str, Any], options: Options) -> dict[str, str]:
     """The column of each key: keys of the first object, and optional ones from anywhere in the file."""
     optional = [name for name in COLUMNS if name not in TRIPLE]
-    present = source.mentions(*(f'"{name}"'.encode() for name in optional))
+    present = source.contains(*(f'"{name}"'.encode() for name in optional))
     keys = dict.fromkeys([*first, *(name for name, occurs in zip(optional, present, strict=True) if occurs)])
     try:
         return match_columns(list(keys), f"{source.name}, line 1", options.columns)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
-from doxa.data.beliefs import VocabularyBuilder
 from doxa.data.columns import TRIPLE
+from doxa.data.vocabulary import VocabularyBuilder
 from doxa.errors import BadFile
 from doxa.formats.faults import Faults
 from doxa.formats.numbered import detect_delimiter, look_up, read_names
