@@ -76,7 +76,7 @@ def _names(source: Source, first: dict[str, Any], options: Options) -> dict[str,
     try:
         return match_columns(list(keys), f"{source.name}, line 1", options.columns)
     except BadFile as fault:
-        raise BadFile(fault.message, *fault.hints, EXPECTED, remedy=fault.remedy) from None
+        raise BadFile(fault.message, EXPECTED, *fault.hints, remedy=fault.remedy) from None
 
 
 def _table(objects: list[tuple[int, dict[str, Any]]], names: dict[str, str], faults: Faults) -> pl.DataFrame:

@@ -37,7 +37,7 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """With `options.header` auto, a header is written when there are columns beyond the triple."""
+    """With `options.header` auto, a header is written where reading needs it."""
     delimiter = options.delimiter or "\t"
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
@@ -51,9 +51,8 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
                         f"{name}: a {column} holds {what} or a line break, which this format cannot carry",
                         "a .csv, .jsonl or .parquet file can",
                     )
-            header = table.columns != list(TRIPLE) if options.header == "auto" else options.header == "yes"
-            include = number == 0 and header
-            table.write_csv(file, separator=delimiter, quote_style="never", include_header=include)
+            header = number == 0 and (options.header == "yes" or (options.header == "auto" and _needs_header(table)))
+            table.write_csv(file, separator=delimiter, quote_style="never", include_header=header)
 
 
 class Fields:
@@ -196,6 +195,11 @@ def kind_of_fourth(columns: Iterable[pl.Series], name: str) -> str:
                     "if it is the confidence, name the columns in a header", name.rpartition("/")[2],
                     texts)  # fmt: skip
     return "mention"
+
+
+def _needs_header(table: pl.DataFrame) -> bool:
+    """Whether there are columns beyond the triple, or a first row that reads like a header."""
+    return table.columns != list(TRIPLE) or (len(table) > 0 and is_header(table.row(0)))
 
 
 def _in_class(character: str) -> str:

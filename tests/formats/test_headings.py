@@ -64,6 +64,14 @@ def test_a_first_row_that_holds_single_headings_is_data(tmp_path, form, row):
 
 
 @pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("row", TRIPLES)
+def test_a_first_belief_that_reads_like_a_header_survives_writing(tmp_path, form, row):
+    table = pl.DataFrame([row, ("a", "r", "b")], schema=["head", "relation", "tail"], orient="row")
+    files.write(table, tmp_path / f"b.{form}")
+    assert triples(tmp_path / f"b.{form}") == table.rows()
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_renaming_completes_a_vocabulary(tmp_path, form):
     path = put(tmp_path, form, ("id", "p", "o"), ("a", "r", "b"))
     assert triples(path, columns="head=id") == [("a", "r", "b")]
