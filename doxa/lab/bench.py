@@ -178,7 +178,7 @@ def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1
     """A generated file read and encoded in a process of its own; its memory against the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "beliefs.tsv"
-        files.write(generate.tables(beliefs, entities, relations), path)
+        files.write(generate.frames(beliefs, entities, relations), path)
         size = path.stat().st_size / 2**20
         context = multiprocessing.get_context("spawn")
         answers: multiprocessing.SimpleQueue[tuple[float, float]] = context.SimpleQueue()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from doxa import formats as files
-from doxa.data.synthetic import tables
+from doxa.data.synthetic import frames
 from doxa.errors import DoxaError
 from doxa.lab import bench
 
@@ -14,7 +14,7 @@ from doxa.lab import bench
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for seed, (part, count) in enumerate({"train": 3000, "valid": 100, "test": 200}.items()):
-        files.write(tables(count, 50, 3, seed=seed), folder / f"{part}.tsv")
+        files.write(frames(count, 50, 3, seed=seed), folder / f"{part}.tsv")
     return folder
 
 
