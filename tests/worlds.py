@@ -10,6 +10,7 @@ from doxa.calibration.curves import Curve
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
@@ -60,6 +61,15 @@ def heads(score, relation, tail, candidates=None):
 
 def relations(score, head, tail, candidates=None):
     return table_of(score.against(Slot.RELATION, head, None, tail, candidates))
+
+
+def batch_of(rows, confidence=None):
+    """A batch of rows (head, relation, tail, words), all by id; without confidence unless a list of it is passed."""
+    head, relation, tail = (torch.tensor([row[column] for row in rows]) for column in range(3))
+    words = torch.tensor([word for row in rows for word in row[3]], dtype=torch.long)
+    offsets = torch.tensor(np.concatenate([[0], np.cumsum([len(row[3]) for row in rows])]))
+    values = [float("nan")] * len(rows) if confidence is None else confidence
+    return Batch(head, relation, tail, words, offsets, torch.tensor(values, dtype=torch.float64))
 
 
 def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
