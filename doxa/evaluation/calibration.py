@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.queries import HeldOutQueries, held_out_queries
+from doxa.calibration.queries import Queries, held_out_queries
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
@@ -153,7 +153,7 @@ def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliab
     return {kind: one for kind, one in found.items() if one is not None}
 
 
-def _answers(model: Model, questions: HeldOutQueries, temperature: float) -> AnswerReliability | None:
+def _answers(model: Model, questions: Queries, temperature: float) -> AnswerReliability | None:
     truth = questions.truth
     parts: list[list[Numbers]] = [[], []]
     for block in model.pbe.blocks(len(truth)):

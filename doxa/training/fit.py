@@ -25,10 +25,11 @@ from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN
 from doxa.errors import DoxaError, UsageError, one_of
-from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
-from doxa.evaluation.ranks import Metrics, Ranks
+from doxa.evaluation.protocol import ranks
+from doxa.evaluation.ranks import Metrics
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.storage import models as store
 from doxa.systems import answers, build, checked, recipe
 from doxa.training.automatic import chosen
@@ -269,16 +270,11 @@ def _quality(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Settings) -
                             "give validation beliefs with labels, or leave validate_by out")  # fmt: skip
         return lambda: _accuracy(pbe, labeled, settings)
     sample = _sample(valid.positives(), size, random)
-    able: dict[str, tuple[Callable[..., Ranks], ...]] = {
-        "entity": (head_ranks, tail_ranks),
-        "relation": (relation_ranks,),
-    }
-    measures = [
-        measure for question in answers(settings, words=pbe.mention is not None) for measure in able.get(question, ())
-    ]
+    able: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
+    slots = [slot for question in answers(settings, words=pbe.mention is not None) for slot in able.get(question, ())]
 
     def quality() -> float:
-        return float(np.mean([Metrics.of(measure(pbe, sample, known).filtered).mrr for measure in measures]))
+        return float(np.mean([Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr for slot in slots]))
 
     return quality
 

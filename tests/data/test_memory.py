@@ -8,7 +8,8 @@ from doxa.data.memory import free, parse
 from doxa.data.synthetic import generate
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks as ranks_of
+from doxa.slots import Slot
 from doxa.systems import build
 
 
@@ -37,7 +38,7 @@ def test_a_smaller_budget_makes_smaller_blocks_and_the_same_ranks():
     ranks = {}
     for budget in (0, 4 * 4 * 120 * 7, 1):
         pbe.memory = budget
-        ranks[budget] = [tail_ranks(pbe, some, known).filtered, head_ranks(pbe, some, known).raw]
+        ranks[budget] = [ranks_of(pbe, Slot.TAIL, some, known).filtered, ranks_of(pbe, Slot.HEAD, some, known).raw]
         longest = max(len(block) for block in pbe.blocks(300, 120))
         assert longest == {0: 300, 1: 1}.get(budget, 7)
     for other in ranks.values():
