@@ -1,6 +1,6 @@
 """Small worlds for tests: random ones to compare with the reference, and a board whose answers are forced."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -16,9 +16,10 @@ from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.scores import SCORES
-from doxa.scores.pairwise import table_of
+from doxa.scores.pairwise import Places, table_of
 from doxa.slots import Slot
 from doxa.systems import assemble, score_options
+from doxa.training.objective import batch_loss
 
 
 @dataclass
@@ -70,6 +71,26 @@ def batch_of(rows, confidence=None):
     offsets = torch.tensor(np.concatenate([[0], np.cumsum([len(row[3]) for row in rows])]))
     values = [float("nan")] * len(rows) if confidence is None else confidence
     return Batch(head, relation, tail, words, offsets, torch.tensor(values, dtype=torch.float64))
+
+
+def losses(pbe, batch, candidates, settings, term_weights=None):
+    """The loss of each belief of a batch, (B,): `batch_loss` of a batch of this belief alone."""
+
+    def one(i):
+        start, end = batch.offsets[i : i + 2].tolist()
+        words, offsets = batch.words[start:end], torch.tensor([0, end - start])
+        columns = (column[i : i + 1] for column in (batch.head, batch.relation, batch.tail))
+        weights = {name: factors[i : i + 1] for name, factors in (term_weights or {}).items()}
+        true = {slot: _row(places, i) for slot, places in candidates.true_places(batch).items()}
+        single = Batch(*columns, words, offsets, batch.confidence[i : i + 1])
+        return batch_loss(pbe, single, replace(candidates, true=true), settings, weights)
+
+    return torch.stack([one(i) for i in range(len(batch))])
+
+
+def _row(places, row):
+    columns = places.columns[places.rows == row]
+    return Places(torch.zeros_like(columns), columns)
 
 
 def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):

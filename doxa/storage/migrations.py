@@ -8,20 +8,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from torch import Tensor
 
-from doxa.config import Settings
-
-log = logging.getLogger(__name__)
-
 Tensors = dict[str, Tensor]
-
-OLD_SETTINGS = {"optimiser": "optimizer"}
 
 
 def migrate(manifest: dict[str, Any], weights: Tensors, facts: Tensors) -> tuple[dict[str, Any], Tensors, Tensors]:
@@ -53,12 +45,3 @@ def _judge_of_version_1(manifest: Mapping[str, Any], mention_exponent: float) ->
         "unseen": manifest.get("strangers"),
         "expected_confidence": manifest["expected"],
     }
-
-
-def read_settings(values: Mapping[str, Any]) -> Settings:
-    """Settings of a saved model; names that this version does not know are left out with a notice."""
-    renamed = {OLD_SETTINGS.get(name, name): value for name, value in values.items()}
-    known = {knob.name for knob in fields(Settings)}
-    for name in sorted(renamed.keys() - known):
-        log.warning("the model has a setting %r that this version does not know; it is ignored", name)
-    return Settings().changed(**{name: value for name, value in renamed.items() if name in known})

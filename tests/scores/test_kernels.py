@@ -166,9 +166,9 @@ def test_answering_does_not_load_the_compiler(tmp_path, score):
     """Loading it would slow down the first query of a process."""
     fit(Beliefs.from_frame(board(3)), score=score, dimension=4, epochs=1).save(tmp_path / "model")
     code = (
-        "import sys, doxa.commands.models; from doxa.model import Model; "
-        f"found = Model.load({str(tmp_path / 'model')!r}).ask([('0,0', 'right', '?')]); "
-        "print(len(found[0]), 'numba' in sys.modules)"
+        "import sys, doxa.cli.questions; from doxa.model import Model; "
+        f"answers = Model.load({str(tmp_path / 'model')!r}).ask([('0,0', 'right', '?')]); "
+        "print(len(answers[0]), 'numba' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split()[1] == "False"

@@ -5,9 +5,10 @@ import torch
 
 from doxa.data.batch import Batch
 from doxa.errors import UsageError
+from doxa.estimators import Candidates
 from doxa.systems import build
 from tests import reference
-from tests.worlds import beliefs, make_score, settings_of
+from tests.worlds import beliefs, losses, make_score, settings_of
 
 
 def make(name):
@@ -47,10 +48,10 @@ def test_complex_vectors_need_an_even_dimension(name):
 
 def test_the_penalty_joins_the_objective():
     train = beliefs([("a", "r", "b"), ("b", "s", "c")])
-    plain, punished = settings_of(score="complex", dimension=4), settings_of(score="complex", dimension=4, n3=0.3)
+    plain, penalized = settings_of(score="complex", dimension=4), settings_of(score="complex", dimension=4, n3=0.3)
     pbe, batch = build(train, plain), Batch.of(train)
-    drawn = every_candidate(pbe)
-    more = objective(pbe, batch, drawn, punished) - objective(pbe, batch, drawn, plain)
+    drawn = Candidates.every(pbe)
+    more = losses(pbe, batch, drawn, penalized) - losses(pbe, batch, drawn, plain)
     assert torch.allclose(more, 0.1 * pbe.score.cubes(pbe.score.rows(batch.head, batch.relation, batch.tail)))
 
 
