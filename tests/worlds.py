@@ -157,6 +157,24 @@ def beliefs(rows, columns=("head", "relation", "tail")) -> Beliefs:
     return Beliefs.from_frame(pl.DataFrame(rows, schema=list(columns), orient="row"))
 
 
+def random_beliefs(seed, count=6, entities=7, relations=4):
+    """Beliefs with the ids of a random model, in a small space with many known facts; `count` rows of them to use."""
+    random = np.random.default_rng(seed)
+    names, links = [f"e{i}" for i in range(entities)], [f"r{i}" for i in range(relations)]
+    every = [(names[i], links[i % relations], names[i], "w0 w1 w2 w3 w4") for i in range(entities)]
+    rows = [
+        (names[h], links[r], names[t], " ".join(f"w{w}" for w in random.permutation(5)[: random.integers(3)]))
+        for h, r, t in random.integers(0, (entities, relations, entities), (count + 40, 3))
+    ]
+    table = beliefs([*every, *rows], ("head", "relation", "tail", "mention"))
+    return table, np.arange(entities, entities + count)
+
+
+def row_of(table, row):
+    """One belief by id, as the reference takes it: (head, relation, tail, words)."""
+    return (*table.triples[row].tolist(), table.mention.take(np.array([row])).values.tolist())
+
+
 def board(size=6, words=True):
     """Squares of a board; 'right' and 'up' lead to the next. Returns all steps as a table.
 
