@@ -241,7 +241,7 @@ def test_the_soft_constraint_of_hyperplanes_joins_the_objective():
     vectors = [
         [table.weight[r].detach().numpy() for r in train.relation]
         for table in (plain.score.relation, plain.score.normal)
-    ]  # noqa: E501
+    ]
     penalties = [reference.slant_penalty(step, normal) for step, normal in zip(*vectors, strict=True)]
     assert min(penalties) > 0
     assert more.tolist() == pytest.approx([0.2 * penalty for penalty in penalties])
