@@ -53,7 +53,8 @@ def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Se
 
 def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) -> Callable[[], float]:
     by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
-    slots = [slot for task in answers(settings, words=pbe.mention is not None) for slot in by_task.get(task, ())]
+    tasks = answers(settings, words=pbe.mention is not None)
+    slots = [slot for task in tasks for slot in by_task.get(task, ())]
     return lambda: float(np.mean([Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr for slot in slots]))
 
 
