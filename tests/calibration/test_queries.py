@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from doxa.calibration.queries import KINDS, held_out_queries, missing_slot
+from doxa.model import fit
 from doxa.slots import Slot
-from doxa.training.fit import fit
 from tests.worlds import beliefs
 
 ROWS = [
