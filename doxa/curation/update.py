@@ -22,7 +22,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.judge import decision_rule
 from doxa.curation.bare import bare
 from doxa.curation.fold_in import Refit, rows_from, with_room
 from doxa.data.batch import Batch
@@ -282,5 +281,5 @@ def _recalibrated(model: Model, labels: Beliefs) -> Model:
     assert asked.label is not None
     if len(np.unique(asked.label)) < 2:
         raise DoxaError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    before = replace(model.calibration, rule=decision_rule(model.settings))
+    before = replace(model.calibration, rule=model.settings.decision_rule)
     return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, asked))
