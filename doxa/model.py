@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from doxa.curation.audit import Suspects
     from doxa.curation.complete import Proposals
     from doxa.curation.explain import Explanation
-    from doxa.curation.similar import Likeness
+    from doxa.curation.similar import Similar
     from doxa.inference import Answer, Question
 
 
@@ -130,7 +130,7 @@ class Model:
 
         return explain(self, head, relation, tail, mention, **wanted)
 
-    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> list[Likeness]:
+    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> Similar:
         """The entities most alike to one, most alike first."""
         from doxa.curation.similar import similar
 

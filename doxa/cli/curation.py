@@ -51,7 +51,7 @@ def complete(
     Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
     """
     from doxa import formats as files
-    from doxa.curation.complete import Advance
+    from doxa.curation.complete import SearchProgress
     from doxa.curation.complete import complete as run
     from doxa.curation.review import to_review
     from doxa.data.memory import parse
@@ -64,12 +64,10 @@ def complete(
     if resume and not unfinished.exists():
         raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
     loaded = Model.load(model)
-    if memory:
-        loaded.pbe.memory = parse(memory)
     with display.progress("completing") as bar:
 
-        def report(now: Advance) -> None:
-            bar(now.fraction, f"{now.relation} · {now.found:,} found, last {now.last_credence:.3f}")
+        def report(now: SearchProgress) -> None:
+            bar(now.fraction, f"{now.relation} · {now.count:,} candidates, last {now.last_credence:.3f}")
 
         found = run(
             loaded,
@@ -79,6 +77,7 @@ def complete(
             top=top,
             any_entity=any_entity,
             contradicting=contradicting,
+            memory=parse(memory) if memory else 0,
             report=report,
             checkpoint=unfinished,
             resume=resume,
@@ -123,15 +122,15 @@ def audit(
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
-    if memory:
-        loaded.pbe.memory = parse(memory)
     given = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
     with display.progress("auditing") as bar:
-        found = run(loaded, given, top, lambda fraction: bar(fraction, ""))
+        found = run(
+            loaded, given, top, memory=parse(memory) if memory else 0, report=lambda fraction: bar(fraction, "")
+        )
     for place in range(min(show, len(found))):
         display.say(f"{place + 1:4}  {found.belief(place)}\n      {found.reason(place)}")
-    if found.strange:
-        display.tell(f"Note: {found.strange:,} beliefs name something the model never saw; they are not judged")
+    if found.unseen:
+        display.tell(f"Note: {found.unseen:,} beliefs name something the model never saw; they are not judged")
     if out is not None:
         files.write(to_review(found.to_frame(), "suspect", loaded), out)
         display.say(f"{out}: {len(found):,} suspects; review them, then `doxa review apply`")
@@ -186,14 +185,14 @@ def similar(
     from doxa.model import Model
     from doxa.render import terminal as display
 
-    for name, likeness in Model.load(model).similar(entity, top, relation):
-        display.say(f"  {likeness:6.3f}  {name}")
+    for name, similarity in Model.load(model).similar(entity, top, relation):
+        display.say(f"  {similarity:6.3f}  {name}")
 
 
 def duplicates(
     model: ModelFolder,
     top: Annotated[int, typer.Option(help="How many pairs at most.", min=1)] = 20,
-    least: Annotated[float, typer.Option("--min-likeness", help="Cosine of the vectors.", min=-1, max=1)] = 0.5,
+    least: Annotated[float, typer.Option("--min-similarity", help="Cosine of the vectors.", min=-1, max=1)] = 0.5,
     out: Annotated[Path | None, typer.Option("--out", help="TSV file to write instead of showing them.")] = None,
 ) -> None:
     """List pairs of entities that may be one under two names.
@@ -202,9 +201,6 @@ def duplicates(
 
     Example: `doxa duplicates model --top 50 --out pairs.tsv`
     """
-    import polars as pl
-
-    from doxa.curation.similar import Duplicate
     from doxa.curation.similar import duplicates as run
     from doxa.data.atomic import written
     from doxa.model import Model
@@ -214,15 +210,14 @@ def duplicates(
     found = run(Model.load(model), top, least)
     if out is not None:
         with written(out) as unfinished:
-            pl.DataFrame(found, schema=Duplicate._fields, orient="row").write_csv(
-                unfinished, separator="\t", quote_style="never"
-            )
+            found.to_frame().write_csv(unfinished, separator="\t", quote_style="never")
         display.say(f"{out}: {len(found):,} pairs")
         return
     rows: list[tuple[Any, ...]] = [
-        (pair.first, pair.second, f"{pair.likeness:.3f}", f"{pair.name_likeness:.2f}", pair.shared) for pair in found
+        (pair.first, pair.second, f"{pair.similarity:.3f}", f"{pair.name_similarity:.2f}", pair.shared_facts)
+        for pair in found
     ]
-    display.show_table("", ("first", "second", "vectors alike", "names alike", "beliefs in common"), rows)
+    display.show_table("", ("first", "second", "similarity", "of names", "shared facts"), rows)
 
 
 def update(
@@ -267,10 +262,10 @@ def update(
     with display.progress("updating") as bar:
         found = run(loaded, told, gone, judged, epochs=epochs, seed=seed, report=bar)
     found.model.save(out, force)
-    done = found.done
+    done = found.counts
     display.say(f"{out}: {found.model!r}")
     display.say(
-        f"{done['beliefs']:,} beliefs loaded, {done['retracted']:,} retracted, {done['new_entities']:,} new entities, "
+        f"{done['beliefs']:,} beliefs learned, {done['retracted']:,} retracted, {done['new_entities']:,} new entities, "
         f"{done['new_relations']:,} relations, {done['new_words']:,} words in {done['seconds']:.1f} s"
     )
     display.say(str(found.drift))

@@ -7,7 +7,7 @@ from html import escape
 
 import polars as pl
 
-from doxa.curation.explain import TERMS, Explanation, RunnerUp
+from doxa.curation.explanation import TERMS, Explanation, RunnerUp
 
 COLORS = {
     "head": "#c8553d",
@@ -39,31 +39,31 @@ def to_html(found: Explanation) -> str:
     parts.append(f"<p>Credence <b>{found.credence:.2%}</b>, held {verdict}; {known}.</p>")
     parts.append("<h2>The three terms of Eq. 1</h2>")
     rows = [(escape(name), f"{term:.4g}") for name, term in zip(TERMS, found.terms, strict=True)]
-    parts.append(_table(("", ""), [*rows, ("their geometric mean, before calibration", f"{found.before:.4g}")]))
-    if found.said:
+    parts.append(_table(("", ""), [*rows, ("their geometric mean, before calibration", f"{found.uncalibrated:.4g}")]))
+    if found.mention:
         beside = f" rather than {found.relation_runner_up.name}" if found.relation_runner_up else ""
         parts.append(f"<h2>The words, for {escape(relation)}{escape(beside)}</h2>")
-        largest = max((abs(word.for_it) for word in found.said.words), default=1.0) or 1.0
-        words = sorted(found.said.words, key=lambda word: -word.for_it)
-        drawn = [(escape(word.word), f"{word.for_it:+.2f}", _bar(word.for_it / largest), f"{word.addend:+.3f}")
+        largest = max((abs(word.contrast) for word in found.mention.words), default=1.0) or 1.0
+        words = sorted(found.mention.words, key=lambda word: -word.contrast)
+        drawn = [(escape(word.word), f"{word.contrast:+.2f}", _bar(word.contrast / largest), f"{word.addend:+.3f}")
                  for word in words]  # fmt: skip
         parts.append(_table(("word", "for it", "", "addend of F(r, m)"), drawn))
-        parts.append(f'<p class="note">F(r, m) = {found.said.total:.4f}, of which β = {found.said.beta:.4f}.</p>')
-        if found.said.unknown:
-            parts.append(f'<p class="note">Never seen: {escape(", ".join(found.said.unknown))}.</p>')
+        parts.append(f'<p class="note">F(r, m) = {found.mention.total:.4f}, of which β = {found.mention.beta:.4f}.</p>')
+        if found.mention.unknown:
+            parts.append(f'<p class="note">Never seen: {escape(", ".join(found.mention.unknown))}.</p>')
     parts.append("<h2>What else it might be</h2>")
     for what, one in (("tail", found.tail_runner_up), ("relation", found.relation_runner_up)):
         if one:
             parts.append(f"<p>{escape(_told(what, one, found.terms))}</p>")
-    if found.kin:
+    if found.similar_facts:
         parts.append(f"<h2>Most alike of what is known about {escape(relation)}</h2>")
-        kin = [(escape(one.head), escape(one.tail), f"{one.head_likeness:+.2f}", f"{one.tail_likeness:+.2f}")
-               for one in found.kin]  # fmt: skip
+        kin = [(escape(one.head), escape(one.tail), f"{one.head_similarity:+.2f}", f"{one.tail_similarity:+.2f}")
+               for one in found.similar_facts]  # fmt: skip
         parts.append(_table(("head", "tail", "heads alike", "tails alike"), kin))
     if found.influences:
         parts.append("<h2>Training beliefs without which the answer would change most</h2>")
-        pushes = [(escape(f"{one.head} · {one.relation} · {one.tail}"), f"{one.push:+.3g}",
-                   "holds it up" if one.push > 0 else "drags it down") for one in found.influences]  # fmt: skip
+        pushes = [(escape(f"{one.head} · {one.relation} · {one.tail}"), f"{one.influence:+.3g}",
+                   "holds it up" if one.influence > 0 else "drags it down") for one in found.influences]  # fmt: skip
         parts.append(_table(("", "push", ""), pushes))
     parts += ["<h2>The neighborhood</h2>", _picture(found)]
     body = "\n".join(parts)

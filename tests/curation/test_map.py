@@ -15,10 +15,10 @@ def test_entities_of_the_relation_in_the_unit_square(tmp_path):
     model, _ = random_model(0, entities=40, facts=150)
     found = draw_map(model, ["r1"])
     facts = model.train[model.train[:, 1] == 1]
-    assert set(found.vocabularies) == {f"e{x}" for x in facts[:, [0, 2]].ravel()}
+    assert set(found.names) == {f"e{x}" for x in facts[:, [0, 2]].ravel()}
     assert found.places.min() == 0
     assert found.places.max() == 1
-    for name, group in zip(found.vocabularies, found.group, strict=True):
+    for name, group in zip(found.names, found.group, strict=True):
         entity = int(name[1:])
         assert (
             found.groups[group]
@@ -48,7 +48,7 @@ def test_two_main_axes_and_groups_by_likeness():
 def test_the_page_stands_alone_and_names_cannot_break_it():
     model, _ = random_model(1)
     found = draw_map(model, layout="pca")
-    odd = type(found)("<b>", ("</script><script>", *found.vocabularies[1:]), found.places, found.group, found.groups)
+    odd = type(found)("<b>", ("</script><script>", *found.names[1:]), found.places, found.group, found.groups)
     page = map_page(odd)
     assert page.count("</script>") == 1
     assert "&lt;b&gt;" in page
