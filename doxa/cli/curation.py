@@ -51,10 +51,10 @@ def complete(
     Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
     """
     from doxa import formats as files
+    from doxa.cli.options import parse_size
     from doxa.curation.complete import SearchProgress
     from doxa.curation.complete import complete as run
     from doxa.curation.review import to_review
-    from doxa.data.memory import parse
     from doxa.errors import DoxaError
     from doxa.model import Model
     from doxa.render import terminal as display
@@ -77,7 +77,7 @@ def complete(
             top=top,
             any_entity=any_entity,
             contradicting=contradicting,
-            memory=parse(memory) if memory else 0,
+            memory=parse_size(memory) if memory else 0,
             report=report,
             checkpoint=unfinished,
             resume=resume,
@@ -114,18 +114,18 @@ def audit(
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
     from doxa import formats as files
+    from doxa.cli.options import parse_size
     from doxa.curation.audit import audit as run
     from doxa.curation.review import to_review
-    from doxa.data.memory import parse
     from doxa.model import Model
     from doxa.render import terminal as display
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
-    given = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
+    given = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with display.progress("auditing") as bar:
         found = run(
-            loaded, given, top, memory=parse(memory) if memory else 0, report=lambda fraction: bar(fraction, "")
+            loaded, given, top, memory=parse_size(memory) if memory else 0, report=lambda fraction: bar(fraction, "")
         )
     for place in range(min(show, len(found))):
         display.say(f"{place + 1:4}  {found.belief(place)}\n      {found.reason(place)}")

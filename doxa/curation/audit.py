@@ -19,13 +19,13 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.rules import judge
 from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN, Ids
+from doxa.inference import judge
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS, Slot
@@ -191,7 +191,7 @@ def _compare(model: Model, beliefs: Beliefs, memory: int, report: Callable[[floa
     surprise = [-np.log(several_answers(known, slot)) for slot in ENTITY_SLOTS]
     order = np.argsort(beliefs.relation, kind="stable")
     done = 0
-    for block in pbe.blocks(count, pbe.entities):
+    for block in pbe.blocks(count, pbe.entities, memory):
         rows = order[block]
         for column, slot in enumerate(ENTITY_SLOTS):
             best, advantage, contradicting = _compare_slot(pbe, known, beliefs, rows, slot)
@@ -209,11 +209,7 @@ def _compare(model: Model, beliefs: Beliefs, memory: int, report: Callable[[floa
 def _compare_slot(pbe: PBE, known: TripleIndex, beliefs: Beliefs, rows: Ids, slot: Slot) -> tuple[Ids, Numbers, Ids]:
     """The other answers of one slot: best entity, its advantage, and the contradicting known answer, (B,) each."""
     batch = Batch.of(beliefs, rows)
-    truth, seen = batch.column(slot), (pbe.seen_heads if slot is Slot.HEAD else pbe.seen_tails)
-    if slot is Slot.HEAD:
-        logits = pbe.head_logits(batch.relation, batch.tail)
-    else:
-        logits = pbe.tail_logits(batch.head, batch.relation)
+    truth, seen, logits = batch.column(slot), pbe.seen[slot], pbe.logits(slot, batch)
     logits = logits - logits.gather(1, truth[:, None])
     query, answer = known.answers(slot, beliefs.head[rows], beliefs.relation[rows], beliefs.tail[rows])
     others = answer != truth.numpy()[query]

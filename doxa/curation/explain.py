@@ -16,7 +16,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.rules import judge, log_terms
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.explanation import (
     TERMS as TERMS,
@@ -40,8 +40,9 @@ from doxa.curation.similar import directions
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
+from doxa.inference import judge
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_credence
 from doxa.slots import ENTITY_SLOTS, Slot
 
 MAX_INFLUENCES = 300
@@ -70,7 +71,7 @@ def explain(
     belief = Beliefs.from_frame(frame, vocabularies)
     if pbe.mention is None:
         belief = belief.without_mentions()
-    terms = log_terms(pbe, belief)[0]
+    terms = log_terms(pbe, belief, model.calibration.mention_exponent)[0]
     judgment = judge(model, belief)
     other_relation = _relation_runner_up(model, pbe, belief, terms)
     other_tail = _tail_runner_up(model, pbe, belief, terms)
@@ -79,8 +80,8 @@ def explain(
         belief=(head, relation, tail, mention),
         known=bool(model.known.contains(*(np.array([part]) for part in triple))[0]),
         credence=float(judgment.credence[0]),
-        verdict=bool(judgment.verdict[0]),
-        uncalibrated=float(np.exp(terms.mean())),
+        verdict=bool(judgment.accepted[0]),
+        uncalibrated=float(np.exp(log_credence(terms))),
         terms=_three(np.exp(terms)),
         mention=_mention_terms(model, pbe, belief, mention, other_relation),
         relation_runner_up=other_relation,
@@ -112,7 +113,7 @@ def _mention_terms(
     known = [word for word, number in zip(spelling, ids, strict=True) if number >= 0]
     words = zip(known, addends.tolist(), (addends - others).tolist(), strict=True)
     batch = Batch.of(belief)
-    total = pbe.mention_logits(batch.words, batch.offsets)[0, relation]
+    total = pbe.mention_logits(batch)[0, relation]
     unknown = tuple(word for word, number in zip(spelling, ids, strict=True) if number < 0)
     return MentionTerms(tuple(Word(*word) for word in words), float(pbe.mention.beta), float(total), unknown)
 
@@ -120,11 +121,10 @@ def _mention_terms(
 @torch.no_grad()
 def _tail_runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers) -> RunnerUp | None:
     batch = Batch.of(belief)
-    answers = pbe.log_tails(batch.head, batch.relation)[0]
-    answers[pbe.seen_tails == batch.tail] = -torch.inf
-    if not torch.isfinite(answers).any():
+    others = pbe.distribution(Slot.TAIL, batch, without=(np.zeros(1, np.int64), belief.tail))
+    if not torch.isfinite(others.logits).any():
         return None
-    return _runner_up(model, pbe, belief, terms, Slot.TAIL, int(pbe.seen_tails[int(answers.argmax())]))
+    return _runner_up(model, pbe, belief, terms, Slot.TAIL, int(others.columns[int(others.logits.argmax())]))
 
 
 @torch.no_grad()
@@ -132,9 +132,12 @@ def _relation_runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers)
     if pbe.relations < 2 or not pbe.score.tells_relations:
         return None
     batch = Batch.of(belief)
-    answers = pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)[0]
-    answers[int(belief.relation[0])] = -torch.inf
-    return _runner_up(model, pbe, belief, terms, Slot.RELATION, int(answers.argmax()))
+    others = pbe.relation_distribution(
+        batch,
+        mention_exponent=model.calibration.mention_exponent,
+        without=(np.zeros(1, np.int64), belief.relation),
+    )
+    return _runner_up(model, pbe, belief, terms, Slot.RELATION, int(others.logits.argmax()))
 
 
 def _runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers, slot: Slot, other: int) -> RunnerUp:
@@ -142,7 +145,7 @@ def _runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers, slot: Sl
     triple = belief.triples
     triple[0, slot] = other
     changed = replace(Beliefs.from_triples(belief.vocabularies, triple), mention=belief.mention)
-    other_terms = log_terms(pbe, changed)[0]
+    other_terms = log_terms(pbe, changed, model.calibration.mention_exponent)[0]
     ahead = bool(other_terms[slot] > terms[slot])
     decided = int(np.argmax(other_terms - terms if ahead else terms - other_terms))
     names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
@@ -180,7 +183,8 @@ def _influences(model: Model, pbe: PBE, belief: Beliefs, triple: Triple, count: 
     near = nearby_facts(model, triple)
     if not len(near) or not count:
         return ()
-    values = influence(pbe, belief, Beliefs.from_triples(model.vocabularies, near))
+    training = Beliefs.from_triples(model.vocabularies, near)
+    values = influence(pbe, belief, training, model.calibration.mention_exponent)
     entities, relations = model.vocabularies.entities, model.vocabularies.relations
     return tuple(
         InfluentialBelief(entities[head], relations[relation], entities[tail], float(values[row]))

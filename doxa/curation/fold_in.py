@@ -23,7 +23,7 @@ from doxa.errors import UnknownName, UsageError
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import scaled, table_of
+from doxa.scores.pairwise import PairScores, scaled
 from doxa.slots import ENTITY_SLOTS, Slot
 
 STEPS, RATE, CANDIDATES = 10, 4.0, 256
@@ -146,10 +146,9 @@ def _negative_log_likelihood(pbe: PBE, queries: _Queries, x: Tensor, sampled: Te
 
 def _logits(pbe: PBE, slot: Slot, r: Tensor, others: Tensor, candidates: Tensor) -> Tensor:
     """Scaled D of every candidate vector in the slot, (B, d), (B, d), (C, d) → (B, C)."""
-    score = _vector_score(pbe)
-    head = slot is Slot.HEAD
-    scores = score.with_heads(r, others, candidates) if head else score.with_tails(others, r, candidates)
-    return table_of(scaled(scores, pbe.scale))
+    h, t = (candidates, others) if slot is Slot.HEAD else (others, candidates)
+    scores = scaled(_vector_score(pbe).pairs(slot, h, r, t, candidates), pbe.scale)
+    return scores.table() if isinstance(scores, PairScores) else scores
 
 
 def _vector_score(pbe: PBE) -> VectorScore:

@@ -7,15 +7,13 @@ the same queries: for a new belief ⟨x, r, t⟩ these are the known heads of (?
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
 import torch
 from torch import Tensor
 
-from doxa.calibration.curves import Calibrator
-from doxa.calibration.thresholds import Numbers, Thresholds
+from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex, distinct
 from doxa.data.vocabulary import UNKNOWN, Ids, Vocabularies, Vocabulary
@@ -56,39 +54,20 @@ def make_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
         vocabularies=vocabularies,
         pbe=pbe,
         train=np.concatenate([model.train, new.triples]),
-        given=_known_confidence(model, new),
-        **_grow_calibration(model, len(relations) - len(old.relations)),
+        known_confidence=_known_confidence(model, new),
+        calibration=model.calibration.grow(len(relations) - len(old.relations)),
     )
     vars(grown)["trained_facts"] = facts
     return grown, new
 
 
-def _grow_calibration(model: Model, count: int) -> dict[str, Any]:
-    thresholds = model.thresholds
-    return {
-        "thresholds": Thresholds(np.append(thresholds.by_relation, np.full(count, np.nan)), thresholds.overall),
-        "weighing": model.weighing and model.weighing.grown(count),
-        "strangers": None if count else model.strangers,
-        "calibrator": _with_relations(model.calibrator, count),
-        "expected": None if model.expected is None else _with_relations(model.expected, count),
-    }
-
-
-def _with_relations(calibrator: Calibrator, count: int) -> Calibrator:
-    if not count:
-        return calibrator
-    return replace(
-        calibrator,
-        slopes=np.append(calibrator.slopes, np.full(count, calibrator.slope)),
-        offsets=np.append(calibrator.offsets, np.full(count, calibrator.offset)),
-    )
-
-
 def _known_confidence(model: Model, new: Beliefs) -> Numbers:
     """The confidence of the facts of train, of the new beliefs and of valid; empty if no fact has one."""
-    if not len(model.given) and np.isnan(new.confidence).all():
-        return model.given
-    before = model.given if len(model.given) else np.full(len(model.train) + len(model.valid), np.nan)
+    before = model.known_confidence
+    if not len(before):
+        if np.isnan(new.confidence).all():
+            return before
+        before = np.full(len(model.train) + len(model.valid), np.nan)
     return np.insert(before, len(model.train), new.confidence)
 
 

@@ -13,11 +13,12 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
+from doxa.estimators import Candidates
 from doxa.pbe import PBE
-from doxa.training.candidates import Candidates, every_candidate
-from doxa.training.constraints import constraints
+from doxa.slots import Slot
+from doxa.training.candidates import candidate_pool
 from doxa.training.gather import SparseStep
-from doxa.training.optimizers import RowAdagrad
+from doxa.training.optimizers import RowAdagrad, constraints
 from doxa.training.weights import term_weighting
 
 CANDIDATES = 256
@@ -76,8 +77,9 @@ class Refit:
         self.pbe, self.movable = pbe, movable
         self.objective = SparseStep(pbe, settings, term_weighting(settings, lambda: facts))
         self.optimizer = RowAdagrad(pbe, constraints(pbe, settings.entity_norm))
-        self.candidates = every_candidate(pbe).for_terms(settings, with_words=pbe.mention is not None)
-        self.num_candidates = settings.candidates or CANDIDATES
+        pool = candidate_pool(pbe, settings)  # empty for a term without a weight
+        self.candidates = Candidates(*(pbe.seen[slot] if len(pool.of(slot)) else pool.of(slot) for slot in Slot))
+        self.num_candidates = settings.num_candidates or CANDIDATES
 
     def step(self, beliefs: Beliefs, rows: Ids, rate: float, random: np.random.Generator) -> None:
         """One step on these rows of the beliefs against newly sampled candidates.

@@ -25,7 +25,7 @@ from doxa.data.batch import Batch
 from doxa.data.vocabulary import Ids
 from doxa.errors import UsageError
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_credence
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
 
@@ -44,7 +44,7 @@ GATHER = 100_000
 WEIGHTS = {
     "product": (1 / 3, 1 / 3, 1 / 3),
     "entities": (1.0, 0.0, 1.0),
-    "weighed": (1.0, 0.0, 1.0),
+    "learned": (1.0, 0.0, 1.0),
     "tail": (0.0, 0.0, 1.0),
     "score": (0.0, 0.0, 0.0),
 }
@@ -96,7 +96,7 @@ class Search:
         self.entities = None if options.entities is None else np.array(options.entities)
         self.pbe: PBE = float64_copy(model.pbe)
         self.known = model.known
-        self.rule = model.settings.verdict
+        self.rule = model.calibration.rule
         self.weights = np.array(WEIGHTS[self.rule])
         self.logit_weight = float(self.rule == "score")
         self.pools = {slot: model.trained_facts.seen(slot) for slot in ENTITY_SLOTS}
@@ -114,9 +114,7 @@ class Search:
 
     def can_search(self, relation: int) -> bool:
         """Whether the relation has facts, and its credence increases with the score."""
-        calibrator = self.model.calibrator
-        slope = calibrator.slopes[relation] if "by relation" in calibrator.kind else calibrator.slope
-        return bool(slope > 0 and len(self._pool(relation, Slot.HEAD)))
+        return self.model.calibration.curve.rises(relation) and len(self._pool(relation, Slot.HEAD)) > 0
 
     def cost(self, relation: int) -> int:
         """Number of queries of a relation."""
@@ -134,8 +132,8 @@ class Search:
         self._log_totals = {slot: np.full(self.pbe.entities, np.nan) for slot in ENTITY_SLOTS}
         heads, tails = (self._pool(relation, slot) for slot in ENTITY_SLOTS)
         if self.options.any_entity:
-            self._search_slot(relation, Slot.TAIL, heads, self._seen(Slot.TAIL).numpy())
-            self._search_slot(relation, Slot.HEAD, tails, np.setdiff1d(self._seen(Slot.HEAD).numpy(), heads))
+            self._search_slot(relation, Slot.TAIL, heads, self.pbe.seen[Slot.TAIL].numpy())
+            self._search_slot(relation, Slot.HEAD, tails, np.setdiff1d(self.pbe.seen[Slot.HEAD].numpy(), heads))
         elif len(heads) <= len(tails):
             self._search_slot(relation, Slot.TAIL, heads, tails)
         else:
@@ -143,7 +141,7 @@ class Search:
 
     def _search_slot(self, relation: int, slot: Slot, queries: Ids, pool: Ids) -> None:
         """Answer the queries for `slot`, one per entity of the other slot, among the candidates of a pool."""
-        for block in self._blocks(len(queries), max(len(pool), len(self._seen(slot)))):
+        for block in self._blocks(len(queries), self.pbe.entities):
             entities, candidates = queries[block], pool
             if self.entities is not None and not np.isin(entities, self.entities).any():
                 candidates = np.intersect1d(pool, self.entities)
@@ -187,9 +185,9 @@ class Search:
         kept = terms @ self.weights + self.logit_weight * logits >= self._floor(relation)
         triples, terms, logits = triples[kept], terms[kept], logits[kept]
         for block in self._blocks(len(triples), self.pbe.relations):
-            head, _, tail = (torch.from_numpy(np.ascontiguousarray(column)) for column in triples[block].T)
-            log_total = self.pbe.relation_logits(head, tail).logsumexp(1).numpy()
-            terms[block, Slot.RELATION] = np.minimum(logits[block] - log_total, 0.0)
+            head, relations, tail = (torch.from_numpy(np.ascontiguousarray(column)) for column in triples[block].T)
+            log_total = self.pbe.distribution(Slot.RELATION, Batch.of_triples(head, relations, tail)).log_total
+            terms[block, Slot.RELATION] = np.minimum(logits[block] - log_total.numpy(), 0.0)
         score = self._scores(terms, logits)
         kept = score >= self._floor(relation)
         triples, terms, score = triples[kept], terms[kept], score[kept]
@@ -199,6 +197,8 @@ class Search:
 
     def _scores(self, terms: Numbers, logits: Numbers) -> Numbers:
         """The number that credence is calibrated from; log credence (Eq. 1) for the rule `product`."""
+        if self.rule == "product":
+            return log_credence(terms)
         return np.asarray(terms @ self.weights + self.logit_weight * logits)
 
     def _gather(self) -> None:
@@ -231,37 +231,26 @@ class Search:
         return low - SLACK
 
     def _credence(self, score: Numbers, relation: int) -> Numbers:
-        return self.model.calibrator.credence(score, np.full(len(score), relation))
+        return self.model.calibration.curve.probability(score, np.full(len(score), relation))
 
     def _totals(self, relation: int, slot: Slot, entities: Ids) -> Numbers:
         """log Σ exp over E_h (E_t) of queries for `slot`, one per entity of the other slot, (n,) (Eqs 8, 9)."""
         totals = self._log_totals[slot]
         lacking = np.unique(entities[np.isnan(totals[entities])])
-        for block in self._blocks(len(lacking), len(self._seen(slot))):
-            logits = self._logits(relation, slot, lacking[block], self._seen(slot))
-            totals[lacking[block]] = logits.logsumexp(1).numpy()
+        for block in self._blocks(len(lacking), self.pbe.entities):
+            batch = _queries(relation, lacking[block])
+            totals[lacking[block]] = self.pbe.distribution(slot, batch).log_total.numpy()
         return totals[entities]
-
-    def _seen(self, slot: Slot) -> Tensor:
-        return self.pbe.seen_heads if slot is Slot.HEAD else self.pbe.seen_tails
 
     def _logits(self, relation: int, slot: Slot, entities: Ids, candidates: Tensor) -> Tensor:
         """Logits of candidates for queries, one per entity of the other slot, (B, C)."""
-        batch = self._queries(relation, entities)
-        every = None if len(candidates) == self.pbe.entities else candidates
-        if slot is Slot.HEAD:
-            return self.pbe.head_logits(batch.relation, batch.tail, every)
-        return self.pbe.tail_logits(batch.head, batch.relation, every)
-
-    def _queries(self, relation: int, entities: Ids) -> Batch:
-        """Queries with the same entity in both slots; the column of the missing slot is not read."""
-        column = torch.from_numpy(entities)
-        return Batch.of_triples(column, torch.full_like(column, relation), column)
+        every = len(candidates) == self.pbe.entities
+        return self.pbe.logits(slot, _queries(relation, entities), None if every else candidates)
 
     def _blocks(self, count: int, width: int) -> Iterator[Ids]:
         """Rows in blocks; a table of float64 is as large as one of float32 with twice the columns."""
         if not self.rows:
-            return self.pbe.blocks(count, 2 * width)
+            return self.pbe.blocks(count, 2 * width, self.memory)
         return (np.arange(start, min(start + self.rows, count)) for start in range(0, count, self.rows))
 
     def state(self, fingerprint: str, done: int) -> Checkpoint:
@@ -272,9 +261,15 @@ class Search:
 
     def restore(self, checkpoint: Checkpoint, fingerprint: str) -> int:
         """Continue from the state of an earlier search; returns how many relations are done."""
-        if checkpoint.memory.get("inputs") != fingerprint:
+        if checkpoint.state.get("inputs") != fingerprint:
             raise UsageError("the unfinished search was of another model or had other options",
                              "start a new search instead of resuming", remedy="resume")  # fmt: skip
         self.best = Scored(**{name: tensor.numpy() for name, tensor in checkpoint.tensors.items()})
         self.full = len(self.best.credence) == self.options.top
-        return int(checkpoint.memory["done"])
+        return int(checkpoint.state["done"])
+
+
+def _queries(relation: int, entities: Ids) -> Batch:
+    """Queries of one relation with the same entity in both slots; the column of the missing slot is not read."""
+    column = torch.from_numpy(entities)
+    return Batch.of_triples(column, torch.full_like(column, relation), column)

@@ -22,8 +22,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration import curves as calibration
-from doxa.calibration.rules import judge, judge_by
+from doxa.calibration.judge import decision_rule
 from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
@@ -34,7 +33,7 @@ from doxa.data.vocabulary import Ids
 from doxa.errors import CannotAnswer, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.inference import tails
+from doxa.inference import judge
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS
 
@@ -175,8 +174,9 @@ def _without(grown: Model, removed: Beliefs) -> Model:
         return grown
     index = TripleIndex(removed.triples, len(grown.vocabularies.entities), len(grown.vocabularies.relations))
     kept = [~index.contains(*part.T) for part in (grown.train, grown.valid)]
-    confidence = grown.given[np.concatenate(kept)] if len(grown.given) else grown.given
-    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], given=confidence)
+    known = grown.known_confidence
+    confidence = known[np.concatenate(kept)] if len(known) else known
+    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], known_confidence=confidence)
 
 
 def _learn(
@@ -185,7 +185,7 @@ def _learn(
     """Fit the movable rows of the grown model, in place."""
     settings = model.settings
     random = np.random.default_rng([seed, 14])
-    size = settings.batch or 512
+    size = settings.batch_size or 512
     beliefs = _with_old(grown, new, removed)
     changed = np.concatenate([new.triples, removed.triples])
     first_word = 0 if len(new.mention.values) else len(model.vocabularies.words)
@@ -278,9 +278,8 @@ def _answers(model: Model, sample: Beliefs, grown: Model) -> _Answers:
     known = Beliefs.from_triples(grown.vocabularies, grown.known.triples).encode(model.vocabularies).triples
     facts = TripleIndex(known, len(model.vocabularies.entities), len(model.vocabularies.relations))
     ranks = [rank(model.pbe, beliefs, facts).filtered for rank in (head_ranks, tail_ranks)]
-    heads = [model.vocabularies.entities[head] for head in beliefs.head]
-    relations = [model.vocabularies.relations[relation] for relation in beliefs.relation]
-    best = [answer[0].name for answer in tails(model, heads, relations, top=1)] if len(beliefs) else []
+    queries = [(head, relation, "?") for head, relation, _ in beliefs.to_frame().rows()]
+    best = [answer[0].name for answer in model.ask(queries, top=1)]
     mrr = Metrics.of(np.concatenate(ranks)).mrr if len(beliefs) else float("nan")
     return _Answers(judge(model, beliefs).credence, best, mrr)
 
@@ -306,13 +305,5 @@ def _recalibrate(model: Model, labels: Beliefs) -> Model:
     assert labeled.label is not None
     if len(np.unique(labeled.label)) < 2:
         raise CannotAnswer("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    rule, settings = model.settings.verdict, model.settings
-    thresholds, weighing, inputs = judge_by(model.pbe, labeled, model.trained_facts, rule)
-    return replace(
-        model,
-        thresholds=thresholds,
-        weighing=weighing,
-        calibrator=calibration.fit(
-            inputs, labeled.relation, labeled.label, model.pbe.relations, settings.base_rate, settings.seed
-        ),
-    )
+    before = replace(model.calibration, rule=decision_rule(model.settings))
+    return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, labeled))

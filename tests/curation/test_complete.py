@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from doxa.calibration.curves import Calibrator
+from doxa.calibration.curves import Curve
 from doxa.curation import search
 from doxa.curation.complete import complete
 from doxa.errors import DoxaError, UsageError
@@ -44,11 +44,12 @@ def test_the_list_may_grow_past_what_is_gathered_at_a_time(monkeypatch):
     assert complete(model, min_credence=0, top=30, rows=2).triples.tolist() == whole.triples.tolist()
 
 
-def test_a_calibrator_of_steps_per_relation_decides_the_order():
+def test_a_curve_of_steps_per_relation_decides_the_order():
     model, _ = random_model(2)
     steps = (np.array([-3.0, -1.0]), np.array([0.2, 0.9]))
     slopes, offsets = np.array([1.0, 2.0, 0.5, -1.0]), np.array([0.5, 0.0, -0.5, 0.0])
-    model = replace(model, calibrator=Calibrator("isotonic by relation", 1.0, 0.0, slopes, offsets, steps))
+    curve = Curve("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)
+    model = replace(model, calibration=replace(model.calibration, curve=curve))
     every = complete(model, min_credence=0, top=10_000)
     assert 3 not in every.triples[:, 1]  # credence that falls with the evidence means nothing
     beliefs = every.beliefs
@@ -71,9 +72,10 @@ def test_relations_and_entities_asked_for():
         complete(model, min_credence=2)
 
 
-@pytest.mark.parametrize("verdict", ["entities", "tail", "score"])
-def test_models_that_judge_by_other_evidence(verdict):
-    model, _ = random_model(4, verdict=verdict)
+@pytest.mark.parametrize("rule", ["entities", "tail", "score", "learned"])
+def test_models_with_other_decision_rules(rule):
+    model, _ = random_model(4)
+    model = replace(model, calibration=replace(model.calibration, rule=rule))
     every = complete(model, min_credence=0, top=10_000)
     assert np.allclose(model.credence(every.beliefs), every.credence)
     assert complete(model, min_credence=0, top=12, rows=1).triples.tolist() == every.triples[:12].tolist()

@@ -13,6 +13,7 @@ from doxa.curation.explain import TERMS, explain, nearby_facts
 from doxa.curation.influence import influence
 from doxa.data.batch import Batch
 from doxa.errors import DoxaError
+from doxa.pbe import log_credence
 from doxa.render.pages import to_html
 from doxa.systems import build, recipe
 from doxa.training.loop import Trainer
@@ -80,7 +81,7 @@ def test_an_influence_is_the_product_of_two_gradients():
     batch = batch.encode(model.vocabularies)
 
     def gradient(row):
-        value = model.pbe.log_credence(Batch.of(batch.take(np.array([row])))).sum()
+        value = log_credence(model.pbe.log_terms(Batch.of(batch.take(np.array([row]))))).sum()
         parts = torch.autograd.grad(value, [model.pbe.score.entity.weight, model.pbe.score.relation.weight])
         return torch.cat([part.reshape(-1) for part in parts])
 

@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.thresholds import Weighing
+from doxa.calibration.rules import RuleWeights
 from doxa.curation import fold_in as folding
 from doxa.curation.fold_in import fold_in
 from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UnknownName, UsageError
 from doxa.training.fit import fit
@@ -99,7 +100,8 @@ def test_room_for_new_names_changes_no_old_answer():
     model, _ = random_model(1)
     new = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
-    model = replace(model, weighing=Weighing(np.arange(16.0).reshape(4, 4), np.ones(4)))
+    weights = RuleWeights(np.arange(16.0).reshape(4, 4), np.ones(4))
+    model = replace(model, calibration=replace(model.calibration, weights=weights))
     grown, added = make_room(model, new)
     assert [len(v) for v in (grown.vocabularies.entities, grown.vocabularies.relations, grown.vocabularies.words)] == [
         14,
@@ -108,12 +110,11 @@ def test_room_for_new_names_changes_no_old_answer():
     ]
     assert added.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
     assert added.mention.row(0).tolist() == [1, 5]
-    batch = [np.array([part]) for part in (1, 2, 5)]
-    same = [pbe.logits(*(torch.from_numpy(part) for part in batch)).item() for pbe in (model.pbe, grown.pbe)]
-    assert same[0] == same[1]
-    assert grown.calibrator.slopes.shape == (5,)
-    assert np.isnan(grown.thresholds.by_relation[4])
-    assert grown.weighing.by_relation[4].tolist() == [1.0] * 4
+    batch = Batch.of_triples(*(torch.tensor([part]) for part in (1, 2, 5)))
+    assert model.pbe.logit(batch).item() == grown.pbe.logit(batch).item()
+    assert grown.calibration.curve.slopes.shape == (5,)
+    assert np.isnan(grown.calibration.thresholds.by_relation[4])
+    assert grown.calibration.weights.by_relation[4].tolist() == [1.0] * 4
 
 
 def test_only_rows_that_may_move_do():

@@ -73,15 +73,15 @@ def test_labels_set_thresholds_and_calibration_anew(model):
     rows += [(t, r, h, -1) for h, r, t, _ in rows]
     labels = beliefs(rows, ("head", "relation", "tail", "label"))
     result = update(model, labels=labels)
-    assert result.model.calibrator.kind != "none"
+    assert result.model.calibration.curve.kind != "none"
     credence = result.model.credence(labels)
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
     with pytest.raises(DoxaError, match="all alike"):
         update(model, labels=labels.where(labels.label == 1))
-    learned = replace(model, settings=replace(model.settings, verdict="weighed"))
+    learned = replace(model, settings=replace(model.settings, decision_rule="learned"))
     again = update(learned, labels=labels).model
-    right = judge(again, labels).verdict == (labels.label == 1)
-    assert again.weighing.by_relation.shape == (len(model.vocabularies.relations), 4)
+    right = judge(again, labels).accepted == (labels.label == 1)
+    assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
     assert right.mean() > 0.8
 
 
@@ -103,13 +103,13 @@ def test_the_same_update_gives_the_same_model(model):
 def test_the_confidence_of_facts_goes_with_them():
     table = board(5, words=False)
     every = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
-    model = fit(every.take(np.arange(4, len(every))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "holdout": 0.2}))
+    model = fit(every.take(np.arange(4, len(every))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2}))
     retracted = every.take(np.array([10]))
     updated = update(model, every.take(np.arange(4)), retracted).model
     vocabularies = updated.vocabularies
     confidence = {
         (vocabularies.entities[h], vocabularies.relations[r], vocabularies.entities[t]): c
-        for (h, r, t), c in zip(np.concatenate([updated.train, updated.valid]).tolist(), updated.given, strict=True)
+        for (h, r, t), c in zip(np.concatenate([updated.train, updated.valid]).tolist(), updated.known_confidence, strict=True)
     }
     rows = table.with_columns(confidence=every.confidence).rows()
     assert confidence == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})
