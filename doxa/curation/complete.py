@@ -23,8 +23,9 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Vocabularies
 from doxa.errors import UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 from doxa.training.checkpoint import Checkpoint
 
 
@@ -122,8 +123,8 @@ def complete(
     beliefs = Beliefs.from_triples(names, best.triples)
     if report:
         report(SearchProgress(1.0, "ranks", len(beliefs), search.last_credence))
-    ranks = [rank(model.pbe, beliefs, model.known).filtered for rank in (head_ranks, tail_ranks)]
-    return Proposals(names, best.triples, best.credence, np.exp(best.log_terms), *ranks)
+    head_rank, tail_rank = (ranks(model.pbe, slot, beliefs, model.known).filtered for slot in ENTITY_SLOTS)
+    return Proposals(names, best.triples, best.credence, np.exp(best.log_terms), head_rank, tail_rank)
 
 
 def _run(

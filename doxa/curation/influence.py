@@ -33,9 +33,7 @@ def influence(pbe: PBE, belief: Beliefs, training: Beliefs, mention_exponent: fl
     if not largest:
         return np.zeros(len(training))
     step = STEP / largest
-    ahead, behind = (
-        _moved_log_credence(pbe, gradient, factor, training, mention_exponent) for factor in (step, -step)
-    )
+    ahead, behind = (_moved_log_credence(pbe, gradient, factor, training, mention_exponent) for factor in (step, -step))
     return (ahead - behind) / (2 * step)
 
 

@@ -78,7 +78,8 @@ class Refit:
         self.objective = SparseStep(pbe, settings, term_weighting(settings, lambda: facts))
         self.optimizer = RowAdagrad(pbe, constraints(pbe, settings.entity_norm))
         pool = candidate_pool(pbe, settings)  # empty for a term without a weight
-        self.candidates = Candidates(*(pbe.seen[slot] if len(pool.of(slot)) else pool.of(slot) for slot in Slot))
+        heads, relations, tails = (pbe.seen[slot] if len(pool.of(slot)) else pool.of(slot) for slot in Slot)
+        self.candidates = Candidates(heads, relations, tails)
         self.num_candidates = settings.num_candidates or CANDIDATES
 
     def step(self, beliefs: Beliefs, rows: Ids, rate: float, random: np.random.Generator) -> None:

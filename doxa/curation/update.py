@@ -31,7 +31,7 @@ from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.errors import CannotAnswer, UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
 from doxa.model import Model
@@ -277,10 +277,10 @@ def _answers(model: Model, sample: Beliefs, grown: Model) -> _Answers:
     beliefs = sample.encode(model.vocabularies)
     known = Beliefs.from_triples(grown.vocabularies, grown.known.triples).encode(model.vocabularies).triples
     facts = TripleIndex(known, len(model.vocabularies.entities), len(model.vocabularies.relations))
-    ranks = [rank(model.pbe, beliefs, facts).filtered for rank in (head_ranks, tail_ranks)]
+    filtered = [ranks(model.pbe, slot, beliefs, facts).filtered for slot in ENTITY_SLOTS]
     queries = [(head, relation, "?") for head, relation, _ in beliefs.to_frame().rows()]
     best = [answer[0].name for answer in model.ask(queries, top=1)]
-    mrr = Metrics.of(np.concatenate(ranks)).mrr if len(beliefs) else float("nan")
+    mrr = Metrics.of(np.concatenate(filtered)).mrr if len(beliefs) else float("nan")
     return _Answers(judge(model, beliefs).credence, best, mrr)
 
 

@@ -16,7 +16,8 @@ from doxa.errors import DoxaError
 from doxa.pbe import log_credence
 from doxa.render.pages import to_html
 from doxa.systems import build, recipe
-from doxa.training.loop import Trainer
+from doxa.training.loop import TrainingLoop
+from doxa.training.steps import Steps
 from tests import reference
 from tests.worlds import beliefs, random_model
 
@@ -108,16 +109,17 @@ def test_influence_predicts_training_without_a_belief():
     """Sign and order of the influences agree with what leaving each belief out of training really changes."""
     every = settlers()
     settings = recipe({"dimension": 6, "estimator": "exact", "scale": 2.0, "optimizer": "sgd", "epochs": 40,
-                       "learning_rate": 0.05, "schedule": "constant", "threads": 1, "batch": len(every)})  # fmt: skip
+                       "learning_rate": 0.05, "schedule": "constant", "threads": 1,
+                       "batch_size": len(every)})  # fmt: skip
 
-    def log_credence(left):
+    def train_on(kept):
         pbe = build(every, settings)
-        Trainer(pbe, every.take(left), settings).run()
-        return pbe, log_terms(pbe, every).mean(axis=1)
+        TrainingLoop(Steps(pbe, every.take(kept), settings)).run()
+        return pbe, log_credence(log_terms(pbe, every))
 
     rows = np.arange(len(every))
-    pbe, whole = log_credence(rows)
-    change = np.stack([log_credence(np.delete(rows, left))[1] - whole for left in rows])  # (left out, question)
+    pbe, whole = train_on(rows)
+    change = np.stack([train_on(np.delete(rows, left))[1] - whole for left in rows])  # (left out, question)
     orders, signs = [], []
     for question in rows:
         ends = {every.head[question], every.tail[question]}

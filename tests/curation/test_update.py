@@ -34,8 +34,8 @@ def test_new_squares_are_learned_and_the_far_ones_do_not_move(model):
     assert result.counts["beliefs"] == len(steps)
     for name, tensor in model.pbe.state_dict().items():
         assert (tensor == before[name]).all()
-    touched = set(steps["head"]) | set(steps["tail"])
-    stay = [n for n, name in enumerate(model.vocabularies.entities.names) if name not in touched]
+    changed = set(steps["head"]) | set(steps["tail"])
+    stay = [n for n, name in enumerate(model.vocabularies.entities.names) if name not in changed]
     assert (result.model.pbe.score.entity.weight[stay] == model.pbe.score.entity.weight[stay]).all()
     assert result.model.tails("5,4", "up", top=1)[0].name == "5,5"
     assert len(result.model.known) == len(model.known) + len(steps)
@@ -103,13 +103,20 @@ def test_the_same_update_gives_the_same_model(model):
 def test_the_confidence_of_facts_goes_with_them():
     table = board(5, words=False)
     every = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
-    model = fit(every.take(np.arange(4, len(every))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2}))
+    model = fit(
+        every.take(np.arange(4, len(every))),
+        seed=0,
+        threads=1,
+        **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2}),
+    )
     retracted = every.take(np.array([10]))
     updated = update(model, every.take(np.arange(4)), retracted).model
     vocabularies = updated.vocabularies
     confidence = {
         (vocabularies.entities[h], vocabularies.relations[r], vocabularies.entities[t]): c
-        for (h, r, t), c in zip(np.concatenate([updated.train, updated.valid]).tolist(), updated.known_confidence, strict=True)
+        for (h, r, t), c in zip(
+            np.concatenate([updated.train, updated.valid]).tolist(), updated.known_confidence, strict=True
+        )
     }
     rows = table.with_columns(confidence=every.confidence).rows()
     assert confidence == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})
