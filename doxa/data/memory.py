@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
-
-from doxa.errors import UsageError
-
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
 def free() -> int:
@@ -21,11 +16,3 @@ def free() -> int:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):
         return 2 * 2**30
-
-
-def parse(text: str) -> int:
-    """`"500MB"`, `"2G"`, `"1.5 GB"` or a number of bytes, as bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
-    if not found or not float(found[1]):
-        raise UsageError(f"--memory {text!r}; expected a size such as 500MB or 2GB")
-    return int(float(found[1]) * UNITS[found[2].upper()])

@@ -13,7 +13,7 @@ from doxa.curation.influence import pushes
 from doxa.errors import DoxaError
 from doxa.inference import log_terms
 from doxa.pbe import Batch
-from doxa.render.pages import to_html
+from doxa.render.pages import explanation_page
 from doxa.systems import build, recipe
 from doxa.training.loop import Trainer
 from tests import reference
@@ -149,7 +149,7 @@ def test_the_three_faces(tmp_path):
     told = json.loads(json.dumps(found.as_dict()))
     assert set(told["terms"]) == set(TERMS)
     assert told["said"]["words"][0]["word"] == "w1"
-    page = to_html(found)
+    page = explanation_page(found)
     assert "w1 &lt;b&gt;" in page
     assert "<svg" in page
     assert not re.search(r'(src|href)="', page)

@@ -1,29 +1,13 @@
-"""Sizes of memory as people write them, and blocks that keep to a budget."""
+"""Free memory, and blocks that keep to a budget."""
 
 import numpy as np
-import pytest
 
 from doxa.config import Settings
-from doxa.data.memory import free, parse
+from doxa.data.memory import free
 from doxa.data.synthetic import generate
 from doxa.data.triples import TripleIndex
-from doxa.errors import UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.systems import build
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [("500MB", 500 * 2**20), ("2G", 2 * 2**30), ("1.5 gib", 3 * 2**29), ("4096", 4096), ("64k", 2**16), ("1tb", 2**40)],
-)
-def test_sizes_are_understood(text, size):
-    assert parse(text) == size
-
-
-@pytest.mark.parametrize("text", ["", "much", "-1GB", "0", "5 GBs", "1e9"])
-def test_other_words_are_refused(text):
-    with pytest.raises(UsageError, match="expected a size such as 500MB"):
-        parse(text)
 
 
 def test_there_is_some_memory():
