@@ -131,7 +131,7 @@ def split(
     Example: `doxa data split beliefs.tsv dataset --valid .1 --test .1 --apart pair --apart mention`
     """
     from doxa import formats
-    from doxa.data.beliefs import split as split_beliefs
+    from doxa.data.splits import split as split_beliefs
     from doxa.render import terminal
 
     options = reading(format_, read_)
@@ -168,8 +168,8 @@ def negatives(
     import numpy as np
 
     from doxa import formats
+    from doxa.data.negatives import labeled_beliefs
     from doxa.data.triples import TripleIndex
-    from doxa.evaluation.report import labeled_beliefs
     from doxa.render import terminal
 
     chosen_of("--among", among, ("relation", "all"))

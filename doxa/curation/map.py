@@ -12,8 +12,8 @@ import polars as pl
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.explain import flat
 from doxa.curation.similar import clusters, directions
-from doxa.data.beliefs import Ids
 from doxa.data.results import Result
+from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, one_of
 from doxa.model import Model
 
@@ -60,7 +60,7 @@ def draw_map(
     axes (pca). Entities are grouped by the slot they occur in, or by similarity into `groups` clusters.
     """
     one_of("layout", layout, LAYOUTS)
-    ids = model.vocabularies.relations.every(relations) if relations else np.arange(len(model.vocabularies.relations))
+    ids = model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     facts = model.known.triples
     facts = facts[np.isin(facts[:, 1], ids)]
     counts = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(model.vocabularies.entities))

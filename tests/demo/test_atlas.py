@@ -8,7 +8,6 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.demo import atlas
 from doxa.demo.run import QUESTIONS
-from doxa.evaluation.protocol import mapping_kinds
 from tools.atlas.phrases import CLEAR, VAGUE
 
 
@@ -28,7 +27,9 @@ def test_sizes_and_kinds(world, everything):
     assert 4_000 <= len(some.vocabularies.entities) <= 8_000
     assert 20_000 <= len(world.train) + len(world.valid) + len(world.test) <= 40_000
     assert len(some.vocabularies.relations) >= 20
-    kinds = mapping_kinds(TripleIndex(some.triples, len(some.vocabularies.entities), len(some.vocabularies.relations)))
+    kinds = (
+        TripleIndex(some.triples, len(some.vocabularies.entities), len(some.vocabularies.relations))
+    ).mapping_kinds()
     assert set(kinds) == {"1-1", "1-N", "N-1", "N-N"}
     assert atlas.ATLAS.stat().st_size < 1_000_000
 
