@@ -5,6 +5,8 @@ The library raises a `DoxaError` whose `remedy` names the way out. Here it becom
 
 from __future__ import annotations
 
+import re
+
 from doxa.errors import DoxaError, UsageError
 
 FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
@@ -13,18 +15,25 @@ FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 REMEDIES = {
     "skip_errors": "to skip such lines and count them, pass --on-error skip",
     "force": "pass --force to replace it",
-    "resume": "pass --resume to continue it, or --force to start again",
+    "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
     "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
     "prefix": "declare the prefix, for example: --read prefix=ex=http://example.org/",
     "out": "choose another place with --out",
+    "url": "if the archive is elsewhere, pass --from URL",
 }
 """What to type, by the remedy of an error."""
+
+PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])")
+"""A Python argument in a hint, such as force=True: the option says the same on the command line."""
 
 
 def error_text(fault: DoxaError) -> str:
     """The lines to print for an error: what is wrong, the library's hints, the option to type."""
-    text, option = str(fault), REMEDIES.get(fault.remedy, "")
-    return f"{text}\n  {option}" if option and option not in text else text
+    option = REMEDIES.get(fault.remedy, "")
+    if not option:
+        return str(fault)
+    hints = [hint for hint in fault.hints if hint != option and not PYTHON.search(hint)]
+    return "\n  ".join((fault.message, *hints, option))
 
 
 def unexpected_text(fault: Exception) -> str:

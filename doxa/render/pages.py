@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from doxa.render.colors import ACCENT, BLUE, GRAY, GROUPS, INK, ROLES
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from doxa.curation.explain import Explanation, RunnerUp
     from doxa.curation.map import Map
 
@@ -151,7 +151,8 @@ def _pixels(x: float, y: float) -> tuple[float, float]:
 
 def result_html(title: str, frame: pl.DataFrame, rows: int = 20) -> str:
     """A result in a notebook: one line of text, and the first `rows` of its frame as a table."""
-    return f"<p>{escape(title)}</p>{frame.head(rows)._repr_html_()}"
+    with pl.Config(tbl_rows=rows, tbl_cols=-1, fmt_str_lengths=100):
+        return f"<p>{escape(title)}</p>{frame.head(rows)._repr_html_()}"
 
 
 MAP_PAGE = """<!doctype html>

@@ -6,6 +6,7 @@ matplotlib backend stays as it is.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,9 @@ def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
-        figure.savefig(path, format="png")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a character that no font has is drawn as a box
+            figure.savefig(path, format="png")
 
 
 def learning_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
