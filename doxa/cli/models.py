@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
 
-BudgetOption = Annotated[float | None, typer.Option(help="Seconds of training; the schedule stretches to fit.")]
+BudgetOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Seconds of training; the schedule stretches to fit.")
+]
 TrainSeed = Annotated[
     int | None, typer.Option(help="Same seed, same weights (with one worker and no time budget); 0 by default.")
 ]
@@ -56,7 +58,9 @@ def train(
     time_budget: BudgetOption = None,
     seed: TrainSeed = None,
     workers: WorkersOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the unfinished run in --out.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
+    ] = False,
     force: ForceOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",

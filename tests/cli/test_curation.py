@@ -85,7 +85,7 @@ def test_explain_similar_and_duplicates(doxa, model, tmp_path):
     assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\t")
 
 
-def test_a_review_that_cannot_be_read_is_told_by_its_line(doxa, tmp_path):
+def test_a_review_that_cannot_be_read_is_named_by_its_line(doxa, tmp_path):
     file = tmp_path / "r.tsv"
     file.write_text("head\trelation\ttail\tfinding\treview\na\tr\tb\tmissing\taccept\na\tr\tc\tmissing\tmaybe\n")
     code, _, err = doxa("review", "apply", file, "--out", tmp_path / "d")

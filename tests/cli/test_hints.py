@@ -47,7 +47,7 @@ def test_an_interrupt_ends_with_130(doxa, monkeypatch):
     assert doxa("systems")[0] == 130
 
 
-def test_an_unexpected_error_is_told_without_a_traceback(doxa, monkeypatch):
+def test_an_unexpected_error_is_printed_without_a_traceback(doxa, monkeypatch):
     monkeypatch.setattr("doxa.systems.describe", lambda *_: 1 / 0)
     code, _, err = doxa("systems")
     assert code == 1

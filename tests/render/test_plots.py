@@ -61,7 +61,7 @@ def test_overview(tmp_path, confidence):
         assert size(tmp_path / "overview.png") == (2080, 1118)
 
 
-def test_no_global_state_is_touched(tmp_path):
+def test_no_global_state_is_changed(tmp_path):
     """A notebook's backend stays as it is: pyplot is never loaded, and style settings end with the plot."""
     import matplotlib
 
