@@ -15,7 +15,8 @@ from doxa.evaluation.report import evaluate as evaluate
 from doxa.formats import OnError
 from doxa.inference import Answer as Answer
 from doxa.model import Model as Model
-from doxa.training.fit import fit as fit
+
+fit = Model.fit
 
 
 def read(path: str | Path, on_error: OnError = "raise", refuted: bool = False, **told: Any) -> Beliefs:

@@ -133,7 +133,7 @@ def test_validation_of_strangers_that_cannot_teach_is_no_fault():
     train = Beliefs.from_frame(board(4, words=False))
     rows = [("0,0", "right", "1,0", 1), ("0,0", "up", "3,3", -1), ("0,0", "zzz", "1,0", 1), ("0,0", "zzz", "1,1", -1)]
     valid = beliefs(rows, ("head", "relation", "tail", "label"))
-    assert doxa.fit(train, valid, on_error="skip", **TINY).strangers is None
+    assert doxa.fit(train, valid, on_error="skip", **TINY).calibration.unseen is None
     full = beliefs([(a, r, b) for a in "wxyz" for b in "wxyz" for r in ("r", "s")])
     with pytest.raises(DoxaError, match="no falsehood could be made"):
         doxa.fit(full, holdout=0.2, validate_by="accuracy", **TINY)
@@ -312,7 +312,7 @@ def test_jrme_tells_relations_by_mention():
 
 def test_jrme_has_no_thresholds(some):
     model = doxa.fit(some, system="jrme", **TINY)
-    assert np.isnan(model.thresholds.by_relation).all()
+    assert np.isnan(model.calibration.thresholds.by_relation).all()
 
 
 @pytest.mark.parametrize("system", ["se", "slm", "bilinear", "ntn"])

@@ -6,8 +6,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from doxa.calibration.curves import Calibrator
-from doxa.calibration.thresholds import Temperatures, Thresholds
+from doxa.calibration.curves import Curve
+from doxa.calibration.judge import Judge
+from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
@@ -68,10 +69,11 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
         pbe=pbe,
         train=triples,
         valid=np.zeros((0, 3), np.int64),
-        thresholds=Thresholds(np.full(relations, np.nan), -6.0),
-        strangers=None,
-        temperatures=Temperatures(),
-        calibrator=Calibrator.unfitted(relations),
+        calibration=Judge(
+            rule="product",
+            thresholds=Thresholds(np.full(relations, np.nan), -6.0),
+            curve=Curve.unfitted(relations),
+        ),
     )
     return model, world
 

@@ -11,6 +11,7 @@ import typer
 
 from doxa.cli.options import JsonOption
 
+HEADINGS = ("setting", "default", "choices", "meaning")
 ANSWERS = {"entity": "E", "relation": "R", "classification": "V"}
 
 
@@ -58,15 +59,19 @@ def settings(
 
     Example: `doxa settings`, then `doxa train beliefs.tsv --out model --set dimension=100`
     """
-    from doxa import config
+    from doxa.config import describe
     from doxa.render import terminal
+    from doxa.systems import describe_options
 
     if markdown:
-        print(config.as_markdown(), end="")
+        from doxa.cli.reference import settings_page
+
+        print(settings_page(), end="")
         return
-    rows: list[tuple[str, ...]] = [tuple(row) for row in config.describe()]
-    for group, of_group in groupby(rows, key=lambda row: row[-5] if len(row) > 4 else ""):
-        terminal.show_table(group, ("setting", "default", "choices", "meaning"), [row[-4:] for row in of_group])
+    for group, rows in groupby(describe(), key=lambda row: row[0]):
+        terminal.show_table(group, HEADINGS, [row[1:] for row in rows])
+    options = [(*row[1:4], f"{row[4]} ({row[0]})") for row in describe_options()]
+    terminal.show_table("options of a score", HEADINGS, options)
 
 
 def demo(

@@ -75,7 +75,6 @@ def complete(
     if resume and not unfinished.exists():
         raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
     with terminal.progress("completing") as bar:
 
         def report(now: Advance) -> None:
@@ -83,7 +82,8 @@ def complete(
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            any_entity=any_entity, contradicting=contradicting, report=report, checkpoint=unfinished, resume=resume,
+            any_entity=any_entity, contradicting=contradicting, memory=size(memory), report=report,
+            checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
     unfinished.unlink(missing_ok=True)
@@ -123,10 +123,9 @@ def audit(
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
     with terminal.progress("auditing") as bar:
-        suspects = run(loaded, beliefs, top, lambda fraction: bar(fraction, ""))
+        suspects = run(loaded, beliefs, top, memory=size(memory), report=lambda fraction: bar(fraction, ""))
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")
     if suspects.strange:

@@ -74,12 +74,11 @@ def evaluate(
     for option, path in (("--json", json_), ("--plot", plot)):
         check_output(option, path, model, file)
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
     beliefs = read(file, on_error, reading(format_, read_), refuted=True)
     with terminal.busy("evaluating") as state:
         evaluation = run(
             loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,
-            report=lambda task: state(f"evaluating: {task}"),
+            memory=size(memory), report=lambda task: state(f"evaluating: {task}"),
         )  # fmt: skip
     terminal.show_evaluation(evaluation)
     if plot is not None and evaluation.calibration is not None:

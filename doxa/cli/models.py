@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,10 +77,10 @@ def train(
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
+    from doxa.config import automatic, summary
     from doxa.render import terminal
     from doxa.storage import models
     from doxa.systems import recipe
-    from doxa.training.automatic import chosen, told
     from doxa.training.fit import fit_to_folder
 
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
@@ -89,9 +89,9 @@ def train(
     _spare_the_data(out, data, valid)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
-        terminal.remark(f"no validation file: {settings.holdout:.0%} held out")
-    settings = chosen(settings, beliefs)
-    terminal.remark(f"training with {told(settings)}")
+        terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
+    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
+    terminal.remark(f"training with {summary(settings)}")
     with terminal.training_progress() as report:
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
@@ -110,8 +110,8 @@ def _show_trained(model: Model, settings: Settings, out: Path) -> None:
     """Print what was trained; a run stopped by Ctrl-C ends with its exit code."""
     from doxa.render import terminal
 
-    metrics = [record["quality"] for record in model.curve if record["quality"] is not None]
-    best = f", validation {max(metrics):.3f} ({METRICS[settings.quality]})" if metrics else ""
+    metrics = [record["metric"] for record in model.curve if record["metric"] is not None]
+    best = f", validation {max(metrics):.3f} ({METRICS[settings.metric]})" if metrics else ""
     terminal.say(f"{out}: {model!r}")
     terminal.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{best}")
     if model.origin["interrupted"]:
@@ -137,10 +137,10 @@ def calibrate(
     Example: `doxa calibrate model valid.tsv --set decision_rule=learned --set base_rate=0.1 --out model2`
     """
     from doxa import formats
-    from doxa.config import parse_assignments
     from doxa.model import Model
     from doxa.render import terminal
     from doxa.storage import models
+    from doxa.systems import parse_assignments
 
     values = parse_assignments(set_)
     target = model if out is None else out
@@ -148,7 +148,7 @@ def calibrate(
     if not in_place:
         models.check_vacant(target, force, resume=False)
         _spare_the_data(target, valid, model)
-    loaded: Any = Model.load(model)
+    loaded = Model.load(model)
     path = formats.dataset(valid).valid if valid.is_dir() else valid
     if path is None:
         raise UsageError(f"{valid} has no valid file", "name a file of validation beliefs")
@@ -171,13 +171,12 @@ def info(model: ModelFolder, json_: JsonOption = False) -> None:
     from doxa.render import terminal
     from doxa.systems import recipe
 
-    loaded: Any = Model.load(model)
-    description = loaded.info().as_dict()
+    description = Model.load(model).info().as_dict()
     if json_:
         print(json.dumps(description, ensure_ascii=False))
         return
     defaults = recipe({"system": description["system"], "score": description["score"]}).as_dict()
-    terminal.show_info(description, defaults | defaults.get("score_options", {}))
+    terminal.show_info(description, defaults)
 
 
 def export(

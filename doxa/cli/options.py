@@ -94,7 +94,8 @@ def size(text: str) -> int:
 
 def chosen_settings(file: Path | None, assignments: list[str], **options: Any) -> dict[str, Any]:
     """Values of settings: first from the file, then from options of their own, then from --set."""
-    from doxa.config import parse_assignments, read_toml
+    from doxa.config import read_toml
+    from doxa.systems import parse_assignments
 
     values = {name: value for name, value in options.items() if value is not None}
     return (read_toml(file) if file else {}) | values | parse_assignments(assignments)

@@ -144,8 +144,6 @@ def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, 
     """Print the credence and verdict of one belief, whose names the model must know."""
     import polars as pl
 
-    from doxa import inference
-    from doxa.data.beliefs import Beliefs
     from doxa.render import terminal
 
     head, relation, tail = triple
@@ -154,8 +152,8 @@ def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, 
     frame = pl.DataFrame({"head": [head], "relation": [relation], "tail": [tail]})
     if mention is not None:
         frame = frame.with_columns(mention=pl.lit(mention))
-    judgment = inference.judge(model, Beliefs.from_frame(frame, vocabularies))
-    credence, verdict = float(judgment.credence[0]), "true" if judgment.verdict[0] else "false"
+    judgment = model.judge(frame)
+    credence, verdict = float(judgment.credence[0]), str(judgment.verdict[0])
     known = bool((model.known.triples == ids).all(axis=1).any())
     if json_:
         report = {"belief": [*triple, mention], "credence": credence, "verdict": verdict, "known": known}
@@ -170,12 +168,12 @@ def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.Dat
     """The beliefs of a file with the columns credence and verdict."""
     import polars as pl
 
-    from doxa import formats, inference
+    from doxa import formats
     from doxa.data.beliefs import Beliefs
 
     table = formats.read(file, on_error_rule(on_error), refuted=True, options=options)
-    judgment = inference.judge(model, Beliefs.from_frame(table, model.vocabularies))
-    verdict = pl.Series("verdict", judgment.verdict).cast(pl.String).set(pl.Series(judgment.unknown), "unknown")
+    judgment = model.judge(Beliefs.from_frame(table, model.vocabularies))
+    verdict = pl.Series("verdict", judgment.verdict.tolist(), dtype=pl.String)
     credence = pl.Series("credence", judgment.credence).fill_nan(None).round(6)
     return table.drop("line").with_columns(credence, verdict)
 

@@ -208,9 +208,7 @@ class _Search:
 
     def tells(self, relation: int) -> bool:
         """Whether the relation has facts to go by and credence rises with the evidence, as it must to mean anything."""
-        calibrator = self.model.calibrator
-        slope = calibrator.slopes[relation] if "by relation" in calibrator.kind else calibrator.slope
-        return bool(slope > 0 and len(self.pool(relation, 0)))
+        return self.model.calibration.curve.rises(relation) and len(self.pool(relation, 0)) > 0
 
     def pool(self, relation: int, column: int) -> Ids:
         """Entities seen in that place of the relation."""
@@ -323,7 +321,7 @@ class _Search:
         return low - SLACK
 
     def _credence(self, evidence: Numbers, relation: int) -> Numbers:
-        return self.model.calibrator.credence(evidence, np.full(len(evidence), relation))
+        return self.model.calibration.curve.probability(evidence, np.full(len(evidence), relation))
 
     def _normalize(self, relation: int, asked: int, given: Ids, normalizers: dict[int, Numbers]) -> None:
         """log Σ exp over all entities seen as head (tail) anywhere, for given tails (heads) that lack it."""

@@ -184,7 +184,7 @@ def explain(
         belief=(head, relation, tail, mention),
         known=bool(model.known.contains(*(np.array([part]) for part in triple))[0]),
         credence=float(judged.credence[0]),
-        verdict=bool(judged.verdict[0]),
+        verdict=bool(judged.accepted[0]),
         before=float(np.exp(logs.mean())),
         terms=_three(np.exp(logs)),
         said=_said(model, pbe, belief, mention, of_relation),

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration import curves as calibration
-from doxa.calibration.rules import judge, judge_by
+from doxa.calibration.judge import decision_rule
 from doxa.curation.bare import bare
 from doxa.curation.fold_in import Refit, rows_from, with_room
 from doxa.data.batch import Batch
@@ -33,7 +32,7 @@ from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.inference import tails
+from doxa.inference import judge, tails
 from doxa.model import Model
 
 EPOCHS, REPLAY = 5, 7
@@ -162,8 +161,9 @@ def _without(grown: Model, gone: Beliefs) -> Model:
         return grown
     retracted = TripleIndex(gone.triples, len(grown.vocabularies.entities), len(grown.vocabularies.relations))
     kept = [~retracted.contains(*part.T) for part in (grown.train, grown.valid)]
-    given = grown.given[np.concatenate(kept)] if len(grown.given) else grown.given
-    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], given=given)
+    known = grown.known_confidence
+    confidence = known[np.concatenate(kept)] if len(known) else known
+    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], known_confidence=confidence)
 
 
 def _learn(
@@ -281,13 +281,5 @@ def _recalibrated(model: Model, labels: Beliefs) -> Model:
     assert asked.label is not None
     if len(np.unique(asked.label)) < 2:
         raise DoxaError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    rule, settings = model.settings.verdict, model.settings
-    thresholds, weighing, heard = judge_by(model.pbe, asked, model.trained_facts, rule)
-    return replace(
-        model,
-        thresholds=thresholds,
-        weighing=weighing,
-        calibrator=calibration.fit(
-            heard, asked.relation, asked.label, model.pbe.relations, settings.base_rate, settings.seed
-        ),
-    )
+    before = replace(model.calibration, rule=decision_rule(model.settings))
+    return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, asked))

@@ -9,10 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.queries import Posed, posed
-from doxa.calibration.rules import judge, log_terms
+from doxa.calibration.queries import HeldOutQueries, held_out_queries
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
+from doxa.inference.judgment import judge
 from doxa.model import Model
 from doxa.systems import answers
 
@@ -96,7 +97,7 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs) -> Calibr
     assert labeled.label is not None
     true = labeled.label == 1
     credence = judge(model, labeled).credence
-    plain = np.exp(log_terms(model.pbe, labeled).mean(axis=1))
+    plain = np.exp(log_terms(model.pbe, labeled, model.calibration.mention_exponent).mean(axis=1))
     return CalibrationReport(
         before=Reliability.of(plain, true),
         after=Reliability.of(credence, true),
@@ -142,18 +143,22 @@ def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliab
     beliefs = beliefs.take(np.arange(min(len(beliefs), MOST_ASKED)))
     able = answers(model.settings, words=model.pbe.mention is not None)
     found = {}
-    for kind, temperature in asdict(model.temperatures).items():
+    for kind, temperature in asdict(model.calibration.temperatures).items():
         if ("relation" if kind.startswith("relation") else "entity") in able:
-            found[kind] = _answers(model, posed(model.pbe, beliefs, model.known, kind), temperature)
+            found[kind] = _answers(
+                model,
+                held_out_queries(model.pbe, beliefs, model.known, kind, model.calibration.mention_exponent),
+                temperature,
+            )
     return {kind: one for kind, one in found.items() if one is not None}
 
 
-def _answers(model: Model, questions: Posed, temperature: float) -> AnswerReliability | None:
+def _answers(model: Model, questions: HeldOutQueries, temperature: float) -> AnswerReliability | None:
     truth = questions.truth
     parts: list[list[Numbers]] = [[], []]
     for block in model.pbe.blocks(len(truth)):
         rows = torch.from_numpy(block)
-        table = questions.table(rows)
+        table = questions.log_probabilities(rows)
         for part, heat in zip(parts, (1.0, temperature), strict=True):
             shares = (table / heat).log_softmax(1)
             top, place = shares.max(1)

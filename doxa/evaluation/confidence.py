@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.confidence import confidence
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
@@ -39,7 +38,7 @@ def confidence_report(model: Model, beliefs: Beliefs) -> ConfidenceReport:
     """On beliefs that carry confidence and whose names the model knows."""
     from scipy.stats import spearmanr
 
-    found = confidence(model, beliefs)
+    found = model.confidence(beliefs)
     error = found - beliefs.confidence
     tails, worth = with_known_tails(model, beliefs.where(beliefs.confidence > 0))
     varied = np.ptp(found) > 0 and np.ptp(beliefs.confidence) > 0
@@ -55,12 +54,12 @@ def confidence_report(model: Model, beliefs: Beliefs) -> ConfidenceReport:
 def with_known_tails(model: Model, beliefs: Beliefs) -> tuple[NDArray[np.int64], Numbers]:
     """Triples and their confidence: the beliefs, and what train and valid have on the same (h, r) with confidence."""
     triples, worth = beliefs.triples, beliefs.confidence
-    if not len(model.given):
+    if not len(model.known_confidence):
         return triples, worth
     known = np.concatenate([model.train, model.valid])
-    asked = np.isin(_question(model, known), _question(model, triples)) & ~np.isnan(model.given)
+    asked = np.isin(_question(model, known), _question(model, triples)) & ~np.isnan(model.known_confidence)
     asked &= ~TripleIndex(triples, model.pbe.entities, model.pbe.relations).contains(*known.T)
-    return np.concatenate([triples, known[asked]]), np.concatenate([worth, model.given[asked]])
+    return np.concatenate([triples, known[asked]]), np.concatenate([worth, model.known_confidence[asked]])
 
 
 def _question(model: Model, triples: NDArray[np.int64]) -> Ids:

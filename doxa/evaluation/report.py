@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.calibration.rules import judge
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import has_negatives, labeled_beliefs
 from doxa.data.triples import TripleIndex
@@ -22,6 +21,7 @@ from doxa.evaluation.calibration import CalibrationReport, calibration_report
 from doxa.evaluation.confidence import ConfidenceReport, confidence_report
 from doxa.evaluation.protocol import CandidateRule, Ranker, head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
+from doxa.inference.judgment import judge
 from doxa.model import Model
 from doxa.systems import QUESTIONS, why_not
 
@@ -213,7 +213,7 @@ def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> Class
 
 
 def _classification(model: Model, beliefs: Beliefs) -> ClassificationReport:
-    return classification_report(judge(model, beliefs).verdict, beliefs)
+    return classification_report(judge(model, beliefs).accepted, beliefs)
 
 
 def _calibration(model: Model, labeled: Beliefs, ranked: Beliefs) -> CalibrationReport:
@@ -237,7 +237,7 @@ def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, st
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labeled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
         reasons["confidence"] = "the beliefs carry no confidence"
-    elif model.expected is None:
+    elif model.calibration.expected_confidence is None:
         reasons["confidence"] = "no validation belief of the model carried confidence"
     return reasons
 

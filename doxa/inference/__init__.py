@@ -1,9 +1,9 @@
-"""Answering: a question in, an `Answer` with probabilities out."""
+"""Inference: questions in, answers with probabilities out; beliefs in, judgments out."""
 
-from doxa.calibration.confidence import confidence
-from doxa.calibration.rules import Judgment, judge, log_terms
+from doxa.calibration.rules import log_terms
 from doxa.inference.answer import Answer, Candidate
 from doxa.inference.entities import heads, tails
+from doxa.inference.judgment import Judgment, judge
 from doxa.inference.query import Question, ask
 from doxa.inference.relations import relations
 
@@ -13,7 +13,6 @@ __all__ = [
     "Judgment",
     "Question",
     "ask",
-    "confidence",
     "heads",
     "judge",
     "log_terms",

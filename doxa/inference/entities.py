@@ -26,7 +26,7 @@ def tails(
     head, relation = torch.from_numpy(head_ids), torch.from_numpy(relation_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return pbe.tail_logits(head[rows], relation[rows], candidates).div_(model.temperatures.tail)
+        return pbe.tail_logits(head[rows], relation[rows], candidates).div_(model.calibration.temperatures.tail)
 
     def known(rows: Ids) -> Pairs:
         return model.known.tails(head_ids[rows], relation_ids[rows])
@@ -47,7 +47,7 @@ def heads(
     relation, tail = torch.from_numpy(relation_ids), torch.from_numpy(tail_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return pbe.head_logits(relation[rows], tail[rows], candidates).div_(model.temperatures.head)
+        return pbe.head_logits(relation[rows], tail[rows], candidates).div_(model.calibration.temperatures.head)
 
     def known(rows: Ids) -> Pairs:
         return model.known.heads(relation_ids[rows], tail_ids[rows])

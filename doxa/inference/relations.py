@@ -30,7 +30,7 @@ def relations(
     h, t = vocabularies.entities.require(heads), vocabularies.entities.require(tails)
     head, tail = torch.from_numpy(h), torch.from_numpy(t)
     said = encode_words(words(pl.Series(mentions, dtype=pl.String)), vocabularies.words.ids)
-    heat, heat_said = model.temperatures.relation, model.temperatures.relation_said
+    heat, heat_said = model.calibration.temperatures.relation, model.calibration.temperatures.relation_with_mention
 
     def logits(rows: Ids) -> Tensor:
         of_rows = said.take(rows)

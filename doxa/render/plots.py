@@ -59,15 +59,10 @@ def learning_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
         left, right = figure.subplots(1, 2)
         left.plot(epochs, [record["loss"] for record in curve], color=INK, linewidth=2)
         left.set(title="Training loss", xlabel="epoch", ylabel="mean −log credence")
-        metrics = [(record["epoch"], _metric(record)) for record in curve if _metric(record) is not None]
+        metrics = [(record["epoch"], record["metric"]) for record in curve if record["metric"] is not None]
         if metrics:
             right.plot(*zip(*metrics, strict=True), color=ACCENT, linewidth=2)
         right.set(title="Validation", xlabel="epoch", ylabel="filtered MRR of head, relation, tail", ylim=(0, 1))
-
-
-def _metric(record: Mapping[str, Any]) -> float | None:
-    value: float | None = record["metric"] if "metric" in record else record["quality"]
-    return value
 
 
 def reliability_diagram(reliability: Reliability, path: Path, before: Reliability | None = None) -> None:

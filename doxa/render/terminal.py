@@ -68,7 +68,7 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
 
         def report(now: TrainingProgress) -> None:
             nonlocal printed
-            metric = "" if now.quality is None else f" · valid {now.quality:.3f}"
+            metric = "" if now.metric is None else f" · valid {now.metric:.3f}"
             epoch = now.epoch + (now.fraction < 1)
             state = f"epoch {epoch} · loss {now.loss:.3f}{metric} · {now.beliefs_per_second:,.0f} beliefs/s"
             bar.update(task, completed=now.fraction, state=state)
@@ -116,7 +116,7 @@ def tuning_progress(seconds: float) -> Iterator[Callable[[Tried, float, Training
         def report(trial: Tried, best: float, now: TrainingProgress | None) -> None:
             bar.update(task, completed=time.monotonic() - began)
             if now is not None:
-                reached = "" if now.quality is None else f" · {now.quality:.4f}"
+                reached = "" if now.metric is None else f" · {now.metric:.4f}"
                 bar.update(task, state=f"trial {trial.number + 1}, {now.fraction:.0%}{reached} · best {best:.4f}")
                 return
             reached = "–" if trial.quality is None else f"{trial.quality:.4f}"

@@ -14,23 +14,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from doxa.calibration import curves as calibration
-from doxa.calibration.confidence import confidence_grounds, fitted
-from doxa.calibration.curves import FEWEST, Calibrator
-from doxa.calibration.queries import KINDS, posed
-from doxa.calibration.rules import evidence, familiarity, judge_by
-from doxa.calibration.thresholds import (
-    Numbers,
-    Temperatures,
-    Thresholds,
-    Weighing,
-    best_mention_exponent,
-    best_temperature,
-)
+from doxa.calibration.confidence import fitted_confidence, known_confidence, with_confidence
+from doxa.calibration.judge import Judge, decision_rule
+from doxa.calibration.rules import decision_score
+from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
-from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.data.negatives import corrupt_triples, labeled_beliefs, stack
+from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN
@@ -47,15 +37,6 @@ from doxa.training.executors.workers import run_with_workers
 from doxa.training.loop import Progress, Trainer, TrainState
 
 log = logging.getLogger(__name__)
-
-MOST_LOGITS = 2e7
-"""Table of scores used to fit temperatures, in numbers, at most."""
-
-MOST_JUDGED = 20_000
-"""Validation beliefs used for thresholds and calibration at most, where entities are many."""
-
-MOST_COMPARED = 1e9
-"""Comparisons of validation beliefs with entities within which more of them are used."""
 
 
 def fit(
@@ -189,26 +170,25 @@ def fit_to_folder(
 
 def _model(lesson: Lesson) -> Model:
     """The second half of `fit`: thresholds, calibration, and everything in its place."""
-    train, valid, strange, settings = lesson.train, lesson.valid, lesson.strange, lesson.settings
-    facts, known, pbe, memory = lesson.facts, lesson.known, lesson.pbe, lesson.memory
+    train, valid, settings, facts = lesson.train, lesson.valid, lesson.settings, lesson.facts
     if valid is None:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
-    elif pbe.mention is not None:
-        pbe.mention_exponent.fill_(_mention_exponent(pbe, valid.positives()))
-    thresholds, weighing, calibrator = _judgment(pbe, valid, train, facts, known, settings)
     return Model(
         settings=settings,
         vocabularies=train.vocabularies,
-        pbe=pbe,
+        pbe=lesson.pbe,
         train=facts.triples,
         valid=np.zeros((0, 3), np.int64) if valid is None else valid.positives().triples,
-        thresholds=thresholds,
-        strangers=None if strange is None else _stranger_thresholds(facts, strange),
-        temperatures=Temperatures() if valid is None else _temperatures(pbe, valid.positives(), facts),
-        calibrator=calibrator,
-        weighing=weighing,
-        expected=_expected_confidence(pbe, valid if valid is not None else train, known, settings),
-        given=_confidences(facts, train, valid),
+        known_confidence=known_confidence(facts, train, valid),
+        calibration=Judge.fit(
+            lesson.pbe,
+            settings,
+            facts,
+            train if valid is None else valid,
+            lesson.strange,
+            held_out=valid is not None,
+            can_classify="classification" in answers(settings),
+        ),
         origin={
             "beliefs": len(train),
             "validation_beliefs": 0 if valid is None else len(valid),
@@ -216,22 +196,14 @@ def _model(lesson: Lesson) -> Model:
             "relations": len(train.vocabularies.relations),
             "words": len(train.vocabularies.words),
             "sha256": train.checksum(),
-            "epochs": memory.epoch,
-            "seconds": round(memory.seconds, 3),
+            "epochs": lesson.memory.epoch,
+            "seconds": round(lesson.memory.seconds, 3),
             "interrupted": lesson.interrupted,
             "versions": {name: version(name) for name in ("torch", "numpy", "polars")}
             | {"python": platform.python_version()},
         },
-        curve=tuple(asdict(point) for point in memory.curve),
+        curve=tuple(asdict(point) for point in lesson.memory.curve),
     )
-
-
-def _confidences(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:
-    """The confidence of every fact of train, the highest where it came with several, and then of valid."""
-    of_train = np.full(len(facts), np.nan)
-    np.fmax.at(of_train, facts.rows_of(train.triples), train.confidence)
-    given = of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])
-    return np.zeros(0) if np.isnan(given).all() else given
 
 
 def _check(train: Beliefs, settings: Settings) -> None:
@@ -285,11 +257,11 @@ def _quality(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Settings) -
     size = min(settings.validation_sample, max(100, int(3e10 / (pbe.entities * settings.dimension))))
     random = np.random.default_rng([settings.seed, 4])
     if settings.quality == "confidence":
-        sample, worth = _with_confidence(_sample(valid, size, random), known, settings)
+        sample, worth = with_confidence(_sample(valid, size, random), known, settings)
         if not len(sample):
             raise DoxaError("validate_by=confidence: no validation belief carries confidence",
                             "set validate_by=ranking, or give validation beliefs that do")  # fmt: skip
-        return lambda: -float(((fitted(pbe, settings, sample) - worth) ** 2).mean())
+        return lambda: -float(((fitted_confidence(pbe, settings, sample) - worth) ** 2).mean())
     if settings.quality == "accuracy":
         labeled = _sample(labeled_beliefs(valid, known, settings.seed, settings.falsehoods), size, random)
         if not len(labeled):
@@ -317,100 +289,6 @@ def _sample(beliefs: Beliefs, size: int, random: np.random.Generator) -> Beliefs
 
 def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
     assert labeled.label is not None
-    scores = evidence(pbe, labeled, settings.verdict)
+    scores = decision_score(pbe, labeled, decision_rule(settings))
     thresholds = Thresholds.fit(scores, labeled.relation, labeled.label, pbe.relations)
     return float(((scores >= thresholds.of(labeled.relation)) == (labeled.label == 1)).mean())
-
-
-@torch.no_grad()
-def _mention_exponent(pbe: PBE, valid: Beliefs) -> float:
-    """How much words count beside entities in Eq. 6, from the likelihood of validation beliefs that came with words."""
-    most = max(20, int(MOST_LOGITS / pbe.relations))
-    said = valid.where((valid.mention.lengths > 0) & (valid.relation >= 0))
-    if len(said) > most:
-        said = said.take(np.random.default_rng(0).permutation(len(said))[:most])
-    if len(said) < FEWEST or not pbe.score.tells_relations:
-        return 1.0
-    b = Batch.of(said)
-    return best_mention_exponent(
-        pbe.log_relations(b.head, b.tail), pbe.log_relations_said(b.words, b.offsets), b.relation
-    )
-
-
-@torch.no_grad()
-def _temperatures(pbe: PBE, valid: Beliefs, facts: TripleIndex) -> Temperatures:
-    """One temperature per kind of question, from the likelihood of validation beliefs (true ones) beside what is not
-    yet known."""
-    most = max(20, int(MOST_LOGITS / max(pbe.entities, pbe.relations)))
-    if len(valid) > most:
-        valid = valid.take(np.random.default_rng(0).permutation(len(valid))[:most])
-    if len(valid) < FEWEST:
-        return Temperatures()
-
-    def best(kind: str) -> float:
-        questions = posed(pbe, valid, facts, kind)
-        if not len(questions.truth):
-            return 1.0
-        return best_temperature(questions.table(torch.arange(len(questions.truth))), questions.truth)
-
-    return Temperatures(**{kind: best(kind) for kind in KINDS})
-
-
-def _stranger_thresholds(facts: TripleIndex, strange: Beliefs) -> Thresholds | None:
-    """Thresholds on the familiarity of beliefs with a name never seen, if validation has some of either label."""
-    strange = strange.where(strange.relation >= 0)
-    if strange.label is None or len(np.unique(strange.label)) < 2:
-        return None
-    familiar, kind = familiarity(facts, strange)
-    return Thresholds.fit(familiar, kind, strange.label, 2 * facts.relations)
-
-
-def _judged(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
-    """As many as are worth the time."""
-    most = max(MOST_JUDGED, int(MOST_COMPARED // max(pbe.entities, 10_000)))
-    return _sample(beliefs, most, random) if len(beliefs) > most else beliefs
-
-
-def _judgment(
-    pbe: PBE, valid: Beliefs | None, train: Beliefs, facts: TripleIndex, known: TripleIndex, settings: Settings
-) -> tuple[Thresholds, Weighing | None, Calibrator]:
-    """What verdicts and credence need, from validation labels or from falsehoods made by the rule of Section 5.4.
-
-    Without validation from training beliefs, but no weights: there, how many answers are known would tell truths.
-    """
-    beliefs = _judged(pbe, valid if valid is not None else train, np.random.default_rng([settings.seed, 5]))
-    able = "classification" in answers(settings)
-    labeled = (
-        labeled_beliefs(beliefs, known, settings.seed, settings.falsehoods)
-        if able
-        else beliefs.take(np.zeros(0, np.int64))
-    )
-    if not len(labeled):
-        return Thresholds(np.full(pbe.relations, np.nan), 0.0), None, Calibrator.unfitted(pbe.relations)
-    assert labeled.label is not None
-    rule = "entities" if valid is None and settings.verdict == "weighed" else settings.verdict
-    thresholds, weighing, heard = judge_by(pbe, labeled, facts, rule)
-    return (
-        thresholds,
-        weighing,
-        calibration.fit(heard, labeled.relation, labeled.label, pbe.relations, settings.base_rate, settings.seed),
-    )
-
-
-def _with_confidence(beliefs: Beliefs, known: TripleIndex, settings: Settings) -> tuple[Beliefs, Numbers]:
-    """Those that carry confidence, and as many falsehoods of confidence 0 unless there are some among them."""
-    given = beliefs.where(~np.isnan(beliefs.confidence))
-    if not (given.confidence > 0).all():
-        return given, given.confidence
-    false, _ = corrupt_triples(given, known, settings.seed, settings.falsehoods)
-    return stack(given, false), np.concatenate([given.confidence, np.zeros(len(false))])
-
-
-def _expected_confidence(pbe: PBE, beliefs: Beliefs, known: TripleIndex, settings: Settings) -> Calibrator | None:
-    """From what the model makes of beliefs to the confidence they were given; made-up falsehoods are given none."""
-    beliefs = _judged(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
-    given, worth = _with_confidence(beliefs, known, settings)
-    if len(given) < 2 * FEWEST or "classification" not in answers(settings):
-        return None
-    heard = confidence_grounds(pbe, settings, given)
-    return calibration.fit_shares(heard, given.relation, worth, pbe.relations, settings.seed)

@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.confidence import estimated
+from doxa.calibration.confidence import estimated_log_credence
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
-from doxa.errors import UsageError
+from doxa.errors import CannotAnswer
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
 from doxa.model import Model
@@ -65,7 +65,7 @@ def test_a_saved_model_foretells_the_same(model, tmp_path):
 
 def test_a_model_that_saw_none_cannot_tell():
     silent = fit(Beliefs.from_frame(board(4, words=False)), **SETTINGS)
-    with pytest.raises(UsageError, match="cannot tell confidence"):
+    with pytest.raises(CannotAnswer, match="cannot predict confidence"):
         silent.confidence(confident())
     assert "no validation belief" in evaluate(silent, confident(4), ["confidence"]).skipped["confidence"]
 
@@ -94,7 +94,7 @@ def test_the_known_tails_of_a_question_count_in_its_ndcg():
     table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
     some = Beliefs.from_frame(table)
     model = fit(some, holdout=0.0, **SETTINGS)
-    assert model.given == pytest.approx(some.confidence[np.lexsort(model_order(some))])
+    assert model.known_confidence == pytest.approx(some.confidence[np.lexsort(model_order(some))])
     known = some.encode(model.vocabularies)
     again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
     assert len(with_known_tails(model, again)[0]) == 1, "what is asked about stands there once"
@@ -114,4 +114,4 @@ def test_confidence_0_is_held_false():
     assert len(some.positives()) == 23
     model = fit(some, objective="confidence", negatives=1, holdout=0.0, **SETTINGS)
     assert len(model.train) == 23
-    assert np.isfinite(estimated(model.pbe, model.settings, some.encode(model.vocabularies))).all()
+    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, some.encode(model.vocabularies))).all()

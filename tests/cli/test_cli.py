@@ -46,7 +46,7 @@ def test_training_never_opens_the_test_file(doxa, data, tmp_path):
     assert doxa("train", data, "--out", tmp_path / "two", *QUICK)[0] == 0
     one, two = Model.load(tmp_path / "one"), Model.load(tmp_path / "two")
     assert one.valid.tolist() == two.valid.tolist()
-    assert one.thresholds.overall == two.thresholds.overall
+    assert one.calibration.thresholds.overall == two.calibration.thresholds.overall
 
 
 @pytest.fixture(scope="module")

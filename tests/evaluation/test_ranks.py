@@ -134,7 +134,7 @@ def test_mapping_kinds_equal_the_reference(rows):
 
 
 def test_relations_are_ranked_with_words_at_their_share():
-    from doxa.calibration.queries import posed
+    from doxa.calibration.queries import held_out_queries
 
     pbe, _ = random_pbe(5)
     some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
@@ -143,9 +143,9 @@ def test_relations_are_ranked_with_words_at_their_share():
     found = []
     for share in (1.0, 0.01, 20.0):
         pbe.mention_exponent.fill_(share)
-        questions = posed(pbe, some, nothing, "relation_said")
+        questions = held_out_queries(pbe, some, nothing, "relation_with_mention")
         with torch.no_grad():
-            table = questions.table(torch.arange(4))
+            table = questions.log_probabilities(torch.arange(4))
         own = table.gather(1, questions.truth[:, None])
         expected = (1 + (table > own).sum(1)).tolist()
         assert relation_ranks(pbe, some, nothing).raw.tolist() == expected

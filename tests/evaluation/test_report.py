@@ -52,7 +52,7 @@ def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
     assert plain.entity == from_labeled.entity
     judged = evaluate(model, labeled, ["classification"])
     assert judged.protocol["negatives"] == "labels"
-    verdict = judge(model, labeled).verdict
+    verdict = judge(model, labeled).accepted
     assert judged.classification.accuracy == np.mean(verdict == (labeled.label == 1))
     up = labeled.encode(model.vocabularies).relation == model.vocabularies.relations.id("up")
     assert judged.classification.by_relation["up"] == np.mean((verdict == (labeled.label == 1))[up])

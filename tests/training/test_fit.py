@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from doxa.calibration import curves as calibrator
-from doxa.calibration.rules import log_products, log_terms
+from doxa.calibration.rules import decision_score, log_terms
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
@@ -45,14 +45,14 @@ def test_candidates_are_the_entities_seen_in_their_position():
 
 def test_thresholds_and_calibration_come_from_validation(model, parts):
     labeled = labeled_beliefs(parts[1].encode(model.vocabularies), model.known, model.settings.seed)
-    scores = log_products(model.pbe, labeled)
+    scores = decision_score(model.pbe, labeled, "product")
     expected = Thresholds.fit(scores, labeled.relation, labeled.label, 2)
-    assert model.thresholds.by_relation.tolist() == expected.by_relation.tolist()
-    assert model.thresholds.overall == expected.overall
+    assert model.calibration.thresholds.by_relation.tolist() == expected.by_relation.tolist()
+    assert model.calibration.thresholds.overall == expected.overall
     heard = log_terms(model.pbe, labeled).mean(axis=1)
     fitted = calibrator.fit(heard, labeled.relation, labeled.label, 2)
-    assert model.calibrator.as_dict(str) == fitted.as_dict(str)
-    assert model.calibrator.kind != "none"
+    assert model.calibration.curve.as_dict(str) == fitted.as_dict(str)
+    assert model.calibration.curve.kind != "none"
 
 
 def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
@@ -66,19 +66,19 @@ def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
 def test_credence_heeds_the_mention_and_the_verdict_does_not(model, parts):
     some = parts[1].encode(model.vocabularies)
     silent = some.without_mentions()
-    assert judge(model, some).verdict.tolist() == judge(model, silent).verdict.tolist()
+    assert judge(model, some).accepted.tolist() == judge(model, silent).accepted.tolist()
     assert not np.allclose(judge(model, some).credence, judge(model, silent).credence)
-    expected = model.calibrator.credence(log_terms(model.pbe, some).mean(axis=1), some.relation)
+    expected = model.calibration.curve.probability(log_terms(model.pbe, some).mean(axis=1), some.relation)
     assert np.allclose(model.credence(some), expected)
 
 
 def test_a_belief_right_at_its_threshold_is_held_true(model, parts):
     one = parts[1].encode(model.vocabularies).take(np.array([0]))
-    score = float(log_products(model.pbe, one)[0])
+    score = float(decision_score(model.pbe, one, "product")[0])
     at = replace(model, thresholds=Thresholds(np.full(2, score), score))
     above = replace(model, thresholds=Thresholds(np.full(2, np.nextafter(score, 1)), score))
-    assert judge(at, one).verdict.tolist() == [True]
-    assert judge(above, one).verdict.tolist() == [False]
+    assert judge(at, one).accepted.tolist() == [True]
+    assert judge(above, one).accepted.tolist() == [False]
 
 
 def test_rows_labeled_false_teach_nothing():
