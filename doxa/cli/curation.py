@@ -17,9 +17,9 @@ from doxa.cli.options import (
     ReviewFile,
     SeedOption,
     check_output,
+    memory_limit,
     read,
     reading,
-    size,
 )
 from doxa.errors import UsageError
 
@@ -75,7 +75,7 @@ def complete(
     if resume and not unfinished.exists():
         raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
+    loaded.pbe.memory = memory_limit(memory)
     with terminal.progress("completing") as bar:
 
         def report(now: Advance) -> None:
@@ -123,7 +123,7 @@ def audit(
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
+    loaded.pbe.memory = memory_limit(memory)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
     with terminal.progress("auditing") as bar:
         suspects = run(loaded, beliefs, top, lambda fraction: bar(fraction, ""))

@@ -17,9 +17,9 @@ from doxa.cli.options import (
     ReadOption,
     check_output,
     chosen_of,
+    memory_limit,
     read,
     reading,
-    size,
     write_text,
 )
 from doxa.errors import UsageError
@@ -74,7 +74,7 @@ def evaluate(
     for option, path in (("--json", json_), ("--plot", plot)):
         check_output(option, path, model, file)
     loaded = Model.load(model)
-    loaded.pbe.memory = size(memory)
+    loaded.pbe.memory = memory_limit(memory)
     beliefs = read(file, on_error, reading(format_, read_), refuted=True)
     with terminal.busy("evaluating") as state:
         evaluation = run(
