@@ -82,10 +82,13 @@ MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The wor
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def size(text: str) -> int:
-    """`"500MB"`, `"2G"`, `"1.5 GB"` or a number of bytes, as bytes; 0 for an empty text, which means no limit."""
-    if not text:
-        return 0
+def memory_limit(text: str) -> int:
+    """The value of --memory in bytes; 0 = automatic."""
+    return parse_size(text) if text else 0
+
+
+def parse_size(text: str) -> int:
+    """`"500MB"`, `"2G"`, `"1.5 GB"` or a number of bytes, as bytes."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not match or not float(match[1]):
         raise UsageError(f"--memory {text!r}; expected a size such as 500MB or 2GB")
