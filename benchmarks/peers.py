@@ -31,8 +31,8 @@ PEERS = {"pykeen": ["torch==2.13.0", "pykeen==1.11.1"]}
 """What each environment holds."""
 
 QUALITY = {
-    "complex": {"score": "complex", "dimension": 300, "batch": 1024, "n3": 0.001, "relation_weight": 0.25},
-    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0, "candidates": 64},
+    "complex": {"score": "complex", "dimension": 300, "batch_size": 1024, "n3": 0.001, "relation_weight": 0.25},
+    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0, "num_candidates": 64},
 }
 """Settings of the runs for quality."""
 
@@ -119,7 +119,9 @@ def comparisons(given: argparse.Namespace, values: dict[str, Any]) -> float:
     settings = recipe(values)
     trainer = Trainer(build(beliefs, settings), beliefs, settings)
     every = settings.training_estimator == "exact"
-    each = sum(len(np.unique(side)) if every else trainer.settings.candidates for side in (beliefs.head, beliefs.tail))
+    each = sum(
+        len(np.unique(side)) if every else trainer.settings.num_candidates for side in (beliefs.head, beliefs.tail)
+    )
     trainer.warm_up()
     order, step, began = trainer.order(0), 0, time.perf_counter()
     while time.perf_counter() - began < given.seconds:

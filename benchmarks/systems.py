@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 import torch
+from doxa.training.automatic import chosen
 
 import doxa
 from doxa.config import Settings
 from doxa.scores import SCORES
 from doxa.systems import SYSTEMS, build, parameters, recipe
-from doxa.training.automatic import chosen
 from doxa.training.loop import Trainer
 
 WARM_UP = 3
@@ -73,7 +73,7 @@ def show(data: str, beliefs: doxa.Beliefs, rows: list[tuple[Settings, float, int
     print("| system | score | dimension | batch × candidates | beliefs/s | ratio | parameters |")
     print("|---|---|---|---|---|---|---|")
     for settings, speed, size in rows:
-        block = f"{settings.batch} × {settings.candidates}"
+        block = f"{settings.batch_size} × {settings.num_candidates}"
         print(f"| {settings.system} | {settings.score} | {settings.dimension} | {block} | {speed:,.0f} "
               f"| {speed / base:.2f} | {size:,} |")  # fmt: skip
 

@@ -227,8 +227,7 @@ class Model:
         Beliefs with unknown names only serve to classify such beliefs. `decision_rule`, `negatives_from` and
         `base_rate` replace these settings. Positive beliefs join the known facts.
         """
-        changed = {"verdict": decision_rule and {"learned": "weighed"}.get(decision_rule, decision_rule),
-                   "falsehoods": negatives_from, "base_rate": base_rate}  # fmt: skip
+        changed = {"decision_rule": decision_rule, "negatives_from": negatives_from, "base_rate": base_rate}
         settings = self.settings.changed(**{name: value for name, value in changed.items() if value is not None})
         encoded = Beliefs.of(valid).encode(self.vocabularies)
         beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)

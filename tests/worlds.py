@@ -14,7 +14,10 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.systems import assemble
+from doxa.scores import SCORES
+from doxa.scores.pairwise import table_of
+from doxa.slots import Slot
+from doxa.systems import assemble, score_options
 
 
 @dataclass
@@ -36,10 +39,33 @@ class World:
         return range(len(self.relation))
 
 
+def settings_of(**values):
+    """Settings with these values; options of the score may be among them."""
+    return Settings().changed(**values)
+
+
+def make_score(name, entities, relations, generator=None, **values):
+    """A score of these sizes; `values` are settings and options of the score."""
+    settings = settings_of(score=name, **values)
+    return SCORES[name](entities, relations, settings.dimension, score_options(settings), generator)
+
+
+def tails(score, head, relation, candidates=None):
+    return table_of(score.against(Slot.TAIL, head, relation, None, candidates))
+
+
+def heads(score, relation, tail, candidates=None):
+    return table_of(score.against(Slot.HEAD, None, relation, tail, candidates))
+
+
+def relations(score, head, tail, candidates=None):
+    return table_of(score.against(Slot.RELATION, head, None, tail, candidates))
+
+
 def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
     """A PBE with random weights of every kind, and its world."""
     torch.manual_seed(seed)
-    settings = Settings(**({"dimension": 3, "scale": 1.5} | settings))
+    settings = settings_of(**({"dimension": 3, "scale": 1.5} | settings))
     seen_heads, seen_tails = torch.arange(0, entities - 1), torch.arange(1, entities)
     pbe = assemble(
         settings, entities=entities, relations=relations, words=words, seen_heads=seen_heads, seen_tails=seen_tails
@@ -62,7 +88,7 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
         return Vocabulary(pl.Series([f"{letter}{number}" for number in range(count)], dtype=pl.String), kind)
 
     model = Model(
-        settings=Settings(**({"dimension": 3, "scale": 1.5} | settings)),
+        settings=settings_of(**({"dimension": 3, "scale": 1.5} | settings)),
         vocabularies=Vocabularies(
             vocabulary("e", entities, "entity"), vocabulary("r", relations, "relation"), vocabulary("w", words, "word")
         ),
@@ -89,7 +115,7 @@ def world_of(pbe: PBE, settings: Settings) -> World:
         alpha=pbe.score.alpha.item(),
         beta=pbe.mention.beta.item() if pbe.mention is not None else 0.0,
         scale=pbe.scale,
-        p=settings.norm,
+        p=settings.score_options.get("norm", 2),
         seen_heads=pbe.seen_heads.tolist(),
         seen_tails=pbe.seen_tails.tolist(),
     )

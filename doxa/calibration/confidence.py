@@ -13,20 +13,18 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
 from doxa.data.triples import TripleIndex
+from doxa.estimators import Candidates, log_credence
 from doxa.pbe import PBE
-from doxa.training.candidates import every_candidate
-from doxa.training.objective import estimates
 
 
 @torch.no_grad()
 def estimated_log_credence(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
     """log credence by Eqs 13–16 with expectations over all candidates, (n,): the estimate that Eq. 5 fits to log c."""
-    candidates = every_candidate(pbe)
-    log_credence = np.zeros(len(beliefs))
+    candidates = Candidates.every(pbe)
+    values = np.zeros(len(beliefs))
     for rows in pbe.blocks(len(beliefs)):
-        terms = estimates(pbe, Batch.of(beliefs, rows), candidates, settings)
-        log_credence[rows] = terms.log_credence(settings).double().numpy()
-    return log_credence
+        values[rows] = log_credence(pbe, Batch.of(beliefs, rows), candidates, settings).double().numpy()
+    return values
 
 
 def confidence_input(pbe: PBE, settings: Settings, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numbers:
@@ -51,7 +49,7 @@ def with_confidence(beliefs: Beliefs, known: TripleIndex, settings: Settings) ->
     confident = beliefs.where(~np.isnan(beliefs.confidence))
     if not (confident.confidence > 0).all():
         return confident, confident.confidence
-    negatives, _ = corrupt_triples(confident, known, settings.seed, settings.falsehoods)
+    negatives, _ = corrupt_triples(confident, known, settings.seed, settings.negatives_from)
     targets = np.concatenate([confident.confidence, np.zeros(len(negatives))])
     return stack(confident, negatives), targets
 

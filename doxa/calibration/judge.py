@@ -82,7 +82,7 @@ class Judge:
         expected = None
         if can_classify:
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
-            labeled = labeled_beliefs(sample, known, settings.seed, settings.falsehoods)
+            labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
             if len(labeled):
                 judge = judge.refit(pbe, settings, facts, labeled)
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
@@ -215,7 +215,7 @@ class Judge:
 
 def decision_rule(settings: Settings) -> str:
     """The decision rule of the settings."""
-    return {"weighed": "learned"}.get(settings.verdict, settings.verdict)
+    return settings.decision_rule
 
 
 def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:

@@ -37,7 +37,7 @@ def log_terms(pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numb
     """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known."""
     terms = np.zeros((len(beliefs), 3))
     for rows in _blocks(pbe, beliefs):
-        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows)).double().numpy()
+        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent).double().numpy()
     return terms
 
 
@@ -61,7 +61,7 @@ def decision_score(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
     scores = np.zeros(len(beliefs))
     for rows in _blocks(pbe, beliefs):
         batch = Batch.of(beliefs, rows)
-        scores[rows] = pbe.logits(batch.head, batch.relation, batch.tail).double().numpy()
+        scores[rows] = pbe.logit(batch).double().numpy()
     return scores
 
 

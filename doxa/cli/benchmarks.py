@@ -31,7 +31,7 @@ def list_(
         checksum = "SHA-256" if all(part.sha256 for part in dataset.parts.values()) else "MD5"
         state = "cached" if catalog.cached(name) else ""
         sizes = (f"{dataset.entities:,}", f"{dataset.relations:,}")
-        rows.append((name, counts, *sizes, dataset.licence, checksum, state))
+        rows.append((name, counts, *sizes, dataset.license, checksum, state))
     headings = ("name", "train / valid / test", "entities", "relations", "license", "checked by", "")
     terminal.show_table("", headings, rows)
 

@@ -123,7 +123,7 @@ def audit(
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
-    beliefs = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
+    beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
         suspects = run(loaded, beliefs, top, memory=memory_limit(memory), report=lambda fraction: bar(fraction, ""))
     for row in range(min(show, len(suspects))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -54,20 +55,20 @@ def inspect(
 
     Example: `doxa data inspect demo/data --plot overview.png`
     """
-    from doxa.data import profile
+    from doxa import formats
     from doxa.render import terminal
 
-    inspection = profile.inspect(file, on_error_rule(on_error), reading(format_, read_))
+    profile = formats.inspect(file, on_error_rule(on_error), reading(format_, read_))
     if plot is not None:
         from doxa.data.atomic import written
         from doxa.render.plots import overview
 
         with written(plot) as unfinished:
-            overview(inspection, unfinished)
+            overview(profile, unfinished)
     if json_:
-        print(json.dumps(inspection.as_dict(), ensure_ascii=False))
+        print(json.dumps(profile.as_dict(), ensure_ascii=False))
     else:
-        terminal.show_inspection(inspection, top)
+        terminal.show_profile(profile, top)
 
 
 def convert(
@@ -98,17 +99,17 @@ def convert(
     counts: dict[str, int] = {}
 
     def counted(path: Path, name: str) -> Iterator[pl.DataFrame]:
-        for table in formats.blocks(path, on_error_rule(on_error), refuted=True, options=options):
+        for table in formats.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
             counts[name] = counts.get(name, 0) + len(table)
             yield table
 
-    writing = formats.Options(format=to, prefixes=options.prefixes).told(write_)
+    writing = formats.Options(format=to, prefixes=options.prefixes).parse(write_)
     options.prefixes.update(writing.prefixes)
     if source.is_dir():
         parts = formats.dataset(source).parts()
         formats.write_parts({name: counted(path, name) for name, path in parts.items()}, out, writing)
     else:
-        formats.write(counted(source, "beliefs"), out, writing, prefixes=options.prefixes)
+        formats.write_frames(counted(source, "beliefs"), out, replace(writing, prefixes=options.prefixes))
     terminal.remark(f"{out}: {', '.join(f'{count:,} {name}' for name, count in counts.items())}")
 
 
@@ -137,7 +138,7 @@ def split(
     options = reading(format_, read_)
     if any((out / f"{name}{ending}").exists() for name in PARTS for ending in DATASET_ENDINGS):
         raise DoxaError(f"{out} already holds a dataset", "choose another folder, or remove it first")
-    beliefs = read(source, on_error, options, refuted=True)
+    beliefs = read(source, on_error, options, allow_zero_confidence=True)
     parts = dict(zip(PARTS, split_beliefs(beliefs, (valid, test), seed, apart), strict=True))
     parts = {name: part for name, part in parts.items() if len(part)}
     writing = formats.Options(format=to, prefixes=options.prefixes)
@@ -196,8 +197,8 @@ def generate(
     Example: `doxa data generate made.tsv --beliefs 10000000 --entities 1000000`
     """
     from doxa import formats
-    from doxa.data.synthetic import tables
+    from doxa.data.synthetic import frames
     from doxa.render import terminal
 
-    formats.write(tables(beliefs, entities, relations, seed), out)
+    formats.write(frames(beliefs, entities, relations, seed), out)
     terminal.say(f"{out}: {beliefs:,} beliefs")

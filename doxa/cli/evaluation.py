@@ -74,7 +74,7 @@ def evaluate(
     for option, path in (("--json", json_), ("--plot", plot)):
         check_output(option, path, model, file)
     loaded = Model.load(model)
-    beliefs = read(file, on_error, reading(format_, read_), refuted=True)
+    beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.busy("evaluating") as state:
         evaluation = run(
             loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,

@@ -152,7 +152,7 @@ def calibrate(
     path = formats.dataset(valid).valid if valid.is_dir() else valid
     if path is None:
         raise UsageError(f"{valid} has no valid file", "name a file of validation beliefs")
-    beliefs = read(path, on_error, reading(format_, read_), refuted=True)
+    beliefs = read(path, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.busy("calibrating"):
         calibrated = loaded.calibrate(beliefs, **values)
     calibrated.save(target, force or in_place)

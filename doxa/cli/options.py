@@ -108,15 +108,15 @@ def reading(format_: str, assignments: list[str]) -> Options:
     """The options of --format and --read."""
     from doxa.formats import Options
 
-    return Options(format=format_).told(assignments)
+    return Options(format=format_).parse(assignments)
 
 
-def read(path: Path, on_error: str, options: Options, refuted: bool = False) -> Beliefs:
-    """The beliefs of a file; `refuted` also admits beliefs of confidence 0."""
+def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
+    """The beliefs of a file; `allow_zero_confidence` also admits beliefs of confidence 0."""
     from doxa.data.beliefs import Beliefs
     from doxa.formats import blocks
 
-    return Beliefs.from_frames(blocks(path, on_error_rule(on_error), refuted, options))
+    return Beliefs.from_frames(blocks(path, on_error_rule(on_error), allow_zero_confidence, options))
 
 
 def read_dataset(

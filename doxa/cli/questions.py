@@ -94,7 +94,7 @@ def _questions(
         if head is not None and relation is not None and tail is not None:
             return [(head, relation, tail, mention)]
     elif head is None:
-        table = formats.read(file)
+        table = formats.read_frame(file)
         mentions = table["mention"] if "mention" in table.columns else [None] * len(table)
         return list(zip(table["head"], table["relation"], table["tail"], mentions, strict=True))
     raise UsageError(
@@ -171,7 +171,7 @@ def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.Dat
     from doxa import formats
     from doxa.data.beliefs import Beliefs
 
-    table = formats.read(file, on_error_rule(on_error), refuted=True, options=options)
+    table = formats.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
     judgment = model.judge(Beliefs.from_frame(table, model.vocabularies))
     verdict = pl.Series("verdict", judgment.verdict.tolist(), dtype=pl.String)
     credence = pl.Series("credence", judgment.credence).fill_nan(None).round(6)
@@ -181,7 +181,7 @@ def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.Dat
 def _write_judged(table: pl.DataFrame, file: Path, out: Path | None, options: Options, json_: bool) -> None:
     """Write the judged beliefs, and count the verdicts on standard error."""
     from doxa import formats
-    from doxa.formats.formats import tabular
+    from doxa.formats.registry import is_tabular
     from doxa.render import terminal
 
     verdicts = table["verdict"]
@@ -189,8 +189,8 @@ def _write_judged(table: pl.DataFrame, file: Path, out: Path | None, options: Op
         text = table.write_ndjson() if json_ else table.write_csv(separator="\t", quote_style="never")
         sys.stdout.write(text)
     else:
-        if not tabular(out):
+        if not is_tabular(out):
             table = table.drop("verdict", "confidence", strict=False).rename({"credence": "confidence"})
-        formats.write(table, out, options, format="", header="auto", delimiter="")
+        formats.write(table, out, prefixes=options.prefixes)
     counts = ", ".join(f"{(verdicts == word).sum():,} {word}" for word in ("true", "false", "unknown"))
     terminal.remark(f"{file}: {counts}")

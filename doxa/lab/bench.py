@@ -178,7 +178,7 @@ def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1
     """A generated file read and encoded in a process of its own; its memory against the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "beliefs.tsv"
-        files.write(generate.tables(beliefs, entities, relations), path)
+        files.write(generate.frames(beliefs, entities, relations), path)
         size = path.stat().st_size / 2**20
         context = multiprocessing.get_context("spawn")
         answers: multiprocessing.SimpleQueue[tuple[float, float]] = context.SimpleQueue()
@@ -245,11 +245,11 @@ def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
 
 def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """The products of a step and no more: per term one for the scores and one for the gradient of either side."""
-    candidates = min(settings.candidates, len(beliefs.vocabularies.entities))
-    relations = min(settings.candidates, len(beliefs.vocabularies.relations))
-    points = torch.randn(settings.batch, settings.dimension)
+    candidates = min(settings.num_candidates, len(beliefs.vocabularies.entities))
+    relations = min(settings.num_candidates, len(beliefs.vocabularies.relations))
+    points = torch.randn(settings.batch_size, settings.dimension)
     sides = [torch.randn(count, settings.dimension) for count in (candidates, candidates, relations)]
-    tables = [torch.randn(settings.batch, len(side)) for side in sides]
+    tables = [torch.randn(settings.batch_size, len(side)) for side in sides]
 
     def bare() -> None:
         for side, table in zip(sides, tables, strict=True):

@@ -20,7 +20,7 @@ from doxa.render.colors import ACCENT, GROUPS, INK, PALE
 
 if TYPE_CHECKING:
     from doxa.curation.map import Map
-    from doxa.data.profile import Inspection
+    from doxa.data.profile import Profile
     from doxa.evaluation.calibration import Reliability
 
 STYLE: dict[Any, Any] = {
@@ -102,7 +102,7 @@ def entity_map(entities: Map, path: Path, labeled: int = 40) -> None:
         axes.legend(frameon=False, loc="upper right", fontsize=8)
 
 
-def overview(profile: Inspection, path: Path) -> None:
+def overview(profile: Profile, path: Path) -> None:
     """Draw a dataset on one page: relations, mapping kinds, degrees, confidence, leaks between its parts."""
     with _figure(path, 16, 8.6) as figure:
         (frequent, kinds, degrees), (confidence, leaks, inverses) = figure.subplots(2, 3)
@@ -121,7 +121,7 @@ def overview(profile: Inspection, path: Path) -> None:
         inverses.set(title=f"{len(profile.inverses):,} near-inverse pairs", xlabel="share reversed", xlim=(0, 1))
 
 
-def _degrees(axes: Any, profile: Inspection) -> None:
+def _degrees(axes: Any, profile: Profile) -> None:
     """Bar n counts the entities that occur in at least 2^n and fewer than 2^(n+1) beliefs."""
     powers = range(len(profile.degrees))
     axes.bar(powers, profile.degrees, color=INK)
@@ -130,7 +130,7 @@ def _degrees(axes: Any, profile: Inspection) -> None:
              ylabel="entities", yscale="log")  # fmt: skip
 
 
-def _confidences(axes: Any, profile: Inspection) -> None:
+def _confidences(axes: Any, profile: Profile) -> None:
     if profile.confidences:
         edges = np.linspace(0, 1, len(profile.confidences) + 1)
         axes.bar(edges[:-1], profile.confidences, width=np.diff(edges), align="edge", color=INK)
@@ -139,7 +139,7 @@ def _confidences(axes: Any, profile: Inspection) -> None:
     axes.set(title="Confidence in train", xlabel="confidence", ylabel="beliefs", xlim=(0, 1))
 
 
-def _leaks(axes: Any, profile: Inspection) -> None:
+def _leaks(axes: Any, profile: Profile) -> None:
     others = [(name, part) for name, part in profile.parts.items() if name != "train"]
     for number, (name, part) in enumerate(others):
         shares = [100 * part.get(key, 0) / part["beliefs"] for key in LEAKS]

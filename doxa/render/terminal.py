@@ -14,7 +14,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from doxa.data.profile import Inspection
+    from doxa.data.profile import Profile
     from doxa.evaluation.calibration import CalibrationReport
     from doxa.evaluation.ranks import Metrics
     from doxa.evaluation.report import Evaluation
@@ -161,7 +161,7 @@ def show_tuning(study: Tuning) -> None:
     show_table("Best settings", ("setting", "value", "importance"), rows)
 
 
-def show_inspection(profile: Inspection, top: int) -> None:
+def show_profile(profile: Profile, top: int) -> None:
     """Counts of a file or dataset, its relations and its near-inverse relation pairs, `top` of each."""
     counts = dict.fromkeys(name for part in profile.parts.values() for name in part if name != "reversed_share")
     rows = [(name.replace("_", " "), *(_count(part, name) for part in profile.parts.values())) for name in counts]

@@ -79,7 +79,7 @@ def load(folder: Path) -> Model:
         return Model(
             settings=settings,
             vocabularies=vocabularies,
-            pbe=_pbe(settings, vocabularies, weights | {"mention_exponent": torch.tensor(judge.mention_exponent)}),
+            pbe=_pbe(settings, vocabularies, weights),
             train=facts["train"].long().numpy(),
             valid=facts["valid"].long().numpy(),
             calibration=judge,

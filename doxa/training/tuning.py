@@ -77,7 +77,7 @@ def space(settings: Settings, words: bool) -> Knobs:
         return knobs | {
             "margin": Range(0.05, 3.0),
             "corruption": Choice(("uniform", "bernoulli")),
-            "avoid_known": Choice((False, True)),
+            "filter_negatives": Choice((False, True)),
         }
     if settings.relation_weight:
         knobs["relation_weight"] = Range(0.1, 2.0)

@@ -18,7 +18,7 @@ from doxa.model import Model
 from doxa.training.fit import fit
 from tests.worlds import board
 
-SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.3, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.3, "threads": 1}
 
 
 def confident(size=6):
@@ -93,7 +93,7 @@ def test_ranking_tails_by_confidence_is_measured_by_hand(model):
 def test_the_known_tails_of_a_question_count_in_its_ndcg():
     table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
     some = Beliefs.from_frame(table)
-    model = fit(some, holdout=0.0, **SETTINGS)
+    model = fit(some, validation_fraction=0.0, **SETTINGS)
     assert model.known_confidence == pytest.approx(some.confidence[np.lexsort(model_order(some))])
     known = some.encode(model.vocabularies)
     again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
@@ -112,6 +112,6 @@ def test_confidence_0_is_held_false():
     table = board(4, words=False).with_columns(confidence=pl.Series([0.0] + [0.7] * 23))
     some = Beliefs.from_frame(table)
     assert len(some.positives()) == 23
-    model = fit(some, objective="confidence", negatives=1, holdout=0.0, **SETTINGS)
+    model = fit(some, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
     assert len(model.train) == 23
     assert np.isfinite(estimated_log_credence(model.pbe, model.settings, some.encode(model.vocabularies))).all()

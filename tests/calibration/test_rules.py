@@ -9,7 +9,6 @@ import pytest
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features, log_terms
 from doxa.calibration.thresholds import BANDWIDTH, Thresholds
 from doxa.calibration.unseen import degree_prior
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
@@ -17,7 +16,7 @@ from doxa.errors import UsageError
 from doxa.inference import judge
 from doxa.training.fit import fit
 from tests import reference
-from tests.worlds import beliefs, board, random_pbe
+from tests.worlds import beliefs, board, random_pbe, settings_of
 
 RULES = ["product", "entities", "tail", "score"]
 ENTITIES, RELATIONS, WORDS = 7, 4, 5
@@ -85,14 +84,14 @@ def parts():
 
 
 def quick(parts, **values):
-    return fit(*parts, **({"dimension": 6, "epochs": 1, "batch": 16, "candidates": 16, "threads": 1} | values))
+    return fit(*parts, **({"dimension": 6, "epochs": 1, "batch_size": 16, "num_candidates": 16, "threads": 1} | values))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("system", ["pbe", "transh"])
 def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, system):
     """They are fitted to the rule's own evidence, relation by relation."""
-    model = quick(parts, verdict=rule, system=system)
+    model = quick(parts, decision_rule=rule, system=system)
     valid = parts[1].encode(model.vocabularies)
     judgment = judge(model, valid)
     scores = decision_score(model.pbe, valid, rule)
@@ -104,7 +103,7 @@ def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, sys
 
 
 def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
-    model = quick(parts, verdict="weighed")
+    model = quick(parts, decision_rule="learned")
     valid = parts[1].encode(model.vocabularies)
     trained = {tuple(triple) for triple in model.train.tolist()}
     found = features(model.pbe, valid, model.trained_facts)
@@ -119,13 +118,22 @@ def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
     scores = weights.decision_score(found, valid.relation)
     thresholds = Thresholds.fit(scores, valid.relation, valid.label, 2)
     assert np.array_equal(judge(model, valid).accepted, scores >= thresholds.of(valid.relation))
-    assert np.array_equal(model.credence(valid), quick(parts, verdict="entities").credence(valid))
+    assert np.array_equal(model.credence(valid), quick(parts, decision_rule="entities").credence(valid))
 
 
 def test_without_validation_nothing_is_weighed(parts):
     one, other = (
-        fit(parts[0], dimension=6, epochs=1, batch=16, candidates=16, threads=1, holdout=0.0, verdict=rule)
-        for rule in ("weighed", "entities")
+        fit(
+            parts[0],
+            dimension=6,
+            epochs=1,
+            batch_size=16,
+            num_candidates=16,
+            threads=1,
+            validation_fraction=0.0,
+            decision_rule=rule,
+        )
+        for rule in ("learned", "entities")
     )
     assert one.calibration.weights is None
     assert judge(one, parts[0]).accepted.tolist() == judge(other, parts[0]).accepted.tolist()
@@ -148,7 +156,7 @@ def test_the_rules_differ(parts):
 
 @pytest.mark.parametrize("rule", RULES[1:])
 def test_only_the_product_hears_the_mention(parts, rule):
-    model = quick(parts, verdict=rule)
+    model = quick(parts, decision_rule=rule)
     table = parts[1].to_frame()
     without = Beliefs.from_frame(table.drop("mention"))
     assert np.array_equal(model.credence(parts[1]), model.credence(without))
@@ -159,7 +167,7 @@ def test_only_the_product_hears_the_mention(parts, rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_accuracy_can_decide_when_to_stop(parts, rule):
     """The quality of an epoch is the accuracy at the thresholds that suit it."""
-    model = quick(parts, verdict=rule, validate_by="accuracy")
+    model = quick(parts, decision_rule=rule, stop_on="accuracy")
     valid = parts[1].encode(model.vocabularies)
     scores = decision_score(model.pbe, valid, rule)
     right = 0.0
@@ -168,11 +176,11 @@ def test_accuracy_can_decide_when_to_stop(parts, rule):
         best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
         right += ((scores[own] >= best) == (valid.label[own] == 1)).sum()
     assert model.curve[-1]["quality"] == pytest.approx(right / len(valid))
-    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, verdict=rule).curve[-1]["quality"])
+    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["quality"])
 
 
 def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
-    model = quick(parts, validate_by="accuracy", epochs=3, learning_rate=1.0, seed=3)
+    model = quick(parts, stop_on="accuracy", epochs=3, learning_rate=1.0, seed=3)
     qualities = [point["quality"] for point in model.curve]
     valid = parts[1].encode(model.vocabularies)
     right = judge(model, valid).accepted == (valid.label == 1)
@@ -189,7 +197,7 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 )
 def test_other_rules_are_refused(setting, value, choices):
     with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):
-        Settings(**{setting: value})
+        settings_of(**{setting: value})
 
 
 STRANGE = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new", "r0", "old"), ("e1", "rx", "new")]

@@ -76,7 +76,7 @@ def test_relations_and_entities_asked_for():
 
 @pytest.mark.parametrize("verdict", ["entities", "tail", "score"])
 def test_models_that_judge_by_other_evidence(verdict):
-    model, _ = random_model(4, verdict=verdict)
+    model, _ = random_model(4, decision_rule=verdict)
     every = complete(model, min_credence=0, top=10_000)
     assert np.allclose(model.credence(every.beliefs), every.credence)
     assert complete(model, min_credence=0, top=12, rows=1).triples.tolist() == every.triples[:12].tolist()

@@ -78,7 +78,7 @@ def test_labels_set_thresholds_and_calibration_anew(model):
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
     with pytest.raises(DoxaError, match="all alike"):
         update(model, labels=labels.where(labels.label == 1))
-    weighed = replace(model, settings=replace(model.settings, verdict="weighed"))
+    weighed = replace(model, settings=replace(model.settings, decision_rule="learned"))
     again = update(weighed, labels=labels).model
     right = judge(again, labels).accepted == (labels.label == 1)
     assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
@@ -103,7 +103,9 @@ def test_the_same_update_gives_the_same_model(model):
 def test_the_confidence_of_facts_goes_with_them():
     table = board(5, words=False)
     some = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
-    model = fit(some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "holdout": 0.2}))
+    model = fit(
+        some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2})
+    )
     gone = some.take(np.array([10]))
     found = update(model, some.take(np.arange(4)), gone).model
     vocabularies = found.vocabularies

@@ -59,7 +59,7 @@ def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
 @pytest.fixture(scope="module")
 def model():
     train, valid = split(Beliefs.from_frame(board(6)), (0.2,), seed=0)
-    return fit(train, valid, dimension=8, epochs=30, batch=16, candidates=16, learning_rate=0.5, threads=1)
+    return fit(train, valid, dimension=8, epochs=30, batch_size=16, num_candidates=16, learning_rate=0.5, threads=1)
 
 
 def test_probabilities_of_answers_are_measured_before_and_after_their_temperature(model):

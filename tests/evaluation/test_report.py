@@ -18,7 +18,7 @@ from doxa.inference import judge
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
-SETTINGS = {"dimension": 8, "epochs": 60, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 60, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_filter_knows_valid_too(parts):
 def test_the_confidence_task_measures_the_error_of_the_estimate():
     table = board(4).with_columns(confidence=pl.Series([0.9, 0.3] * 12))
     some = Beliefs.from_frame(table)
-    model = fit(some, objective="confidence", negatives=1, **(SETTINGS | {"holdout": 0.0}))
+    model = fit(some, objective="confidence", negative_weight=1, **(SETTINGS | {"validation_fraction": 0.0}))
     found = evaluate(model, some, ["confidence"]).confidence
     error = model.confidence(some) - some.confidence
     assert found.mse == pytest.approx(np.mean(error**2))

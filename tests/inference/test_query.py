@@ -17,7 +17,7 @@ from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import board, world_of
 
-SETTINGS = {"dimension": 8, "epochs": 100, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 100, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")

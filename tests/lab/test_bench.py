@@ -5,7 +5,7 @@ import json
 import pytest
 
 from doxa import formats as files
-from doxa.data.synthetic import tables
+from doxa.data.synthetic import frames
 from doxa.errors import DoxaError
 from doxa.lab import bench
 
@@ -14,12 +14,12 @@ from doxa.lab import bench
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for seed, (part, count) in enumerate({"train": 3000, "valid": 100, "test": 200}.items()):
-        files.write(tables(count, 50, 3, seed=seed), folder / f"{part}.tsv")
+        files.write(frames(count, 50, 3, seed=seed), folder / f"{part}.tsv")
     return folder
 
 
 def test_training_stands_beside_its_bare_products(data):
-    figures = list(bench.train(data, ("translation",), dimension=8, batch=32, candidates=16, seconds=0.1))
+    figures = list(bench.train(data, ("translation",), dimension=8, batch_size=32, num_candidates=16, seconds=0.1))
     assert {figure.unit for figure in figures} == {"beliefs/s"}
     assert all(figure.value > 0 for figure in figures)
     assert any(figure.name == "1 worker, translation" for figure in figures)
@@ -37,7 +37,9 @@ def test_loading_and_growth_make_their_own_data():
     speed, memory = bench.load(beliefs=2000, entities=100, relations=3)
     assert speed.value > 0
     assert "× the file" in memory.note
-    names = [figure.name for figure in bench.growth((100, 200), dimension=4, batch=16, candidates=8, seconds=0.05)]
+    names = [
+        figure.name for figure in bench.growth((100, 200), dimension=4, batch_size=16, num_candidates=8, seconds=0.05)
+    ]
     assert names == ["training, 100 entities", "training, 200 entities"]
 
 

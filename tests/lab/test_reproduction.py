@@ -10,7 +10,7 @@ from doxa.lab import experiments, page, paper, report
 from doxa.lab.experiments import Run
 from tests.worlds import board
 
-SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch": 16, "threads": 1, "patience": 0}
+SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1, "patience": 0}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_dropped_labels_rank_the_false_beliefs_too(data):
 
 
 def test_falsehoods_of_confidence_0_are_put_beside_the_test_beliefs(data):
-    found = run_of(data, tasks=["confidence"], falsehoods="all", settings=SETTINGS | {"confidence": "label"})
+    found = run_of(data, tasks=["confidence"], negatives_from="all", settings=SETTINGS | {"confidence": "label"})
     alone = run_of(data, tasks=["confidence"], settings=SETTINGS | {"confidence": "label"})
     assert found["evaluation"]["confidence"]["mse"] != alone["evaluation"]["confidence"]["mse"]
     assert experiments.summary(found).startswith("confidence MSE ")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from doxa.curation.map import Map
-from doxa.data.profile import inspect
 from doxa.evaluation.calibration import Reliability
+from doxa.formats import inspect
 from doxa.render import plots
 
 ODD = ("$a$b^{", "<script>", "naïve 京", "_hidden", "x" * 80)

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from doxa.data.profile import inspect
 from doxa.evaluation.calibration import Reliability
 from doxa.evaluation.ranks import Metrics
+from doxa.formats import inspect
 from doxa.render import terminal
 
 ODD = "[bold]x[/] :cat: [/r]"
@@ -86,7 +86,7 @@ def test_an_inspection_lists_counts_relations_and_inverses(capsys, tmp_path):
     pairs = [(f"a{number}", f"b{number}") for number in range(10)]
     (tmp_path / "train.tsv").write_text("".join(f"{h}\tparent\t{t}\n{t}\tchild\t{h}\n" for h, t in pairs))
     (tmp_path / "test.tsv").write_text("a1\tparent\tb2\nq\tchild\ta1\n")
-    terminal.show_inspection(inspect(tmp_path), top=1)
+    terminal.show_profile(inspect(tmp_path), top=1)
     text = capsys.readouterr().out
     assert "with unseen entity" in text
     assert "Relations, 1 of 2" in text

@@ -16,7 +16,7 @@ from tests.worlds import board
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(Beliefs.from_frame(board(4)), dimension=4, epochs=2, batch=16, candidates=8, threads=1)
+    return fit(Beliefs.from_frame(board(4)), dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_everything_comes_back(model, folder):
 def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
     """Also where a relation has the weights of all."""
     some = Beliefs.from_frame(board(4))
-    model = fit(some, dimension=4, epochs=2, batch=16, candidates=8, threads=1, verdict="weighed")
+    model = fit(some, dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1, decision_rule="learned")
     model.calibration.weights.by_relation[1] = model.calibration.weights.overall
     model.save(tmp_path / "m")
     loaded = Model.load(tmp_path / "m")
@@ -104,7 +104,7 @@ def test_foreign_folders_are_refused(tmp_path, folder):
 
 
 def test_weights_of_another_size_are_refused(model, folder, tmp_path):
-    other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch=16, candidates=8, threads=1)
+    other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch_size=16, num_candidates=8, threads=1)
     other.save(tmp_path / "other")
     manifest = json.loads((folder / "model.json").read_text())
     (folder / "weights.safetensors").write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())

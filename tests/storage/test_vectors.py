@@ -13,7 +13,7 @@ from tests.worlds import beliefs, board
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(Beliefs.from_frame(board(3)), dimension=4, epochs=1, batch=8, candidates=4, threads=1)
+    return fit(Beliefs.from_frame(board(3)), dimension=4, epochs=1, batch_size=8, num_candidates=4, threads=1)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 from doxa.calibration import curves as calibrator
 from doxa.calibration.rules import decision_score, log_terms
 from doxa.calibration.thresholds import Thresholds
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
@@ -19,9 +18,9 @@ from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
 from doxa.systems import build
 from doxa.training.fit import _judged, fit
-from tests.worlds import board
+from tests.worlds import board, settings_of
 
-SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +35,7 @@ def model(parts):
 
 def test_candidates_are_the_entities_seen_in_their_position():
     some = Beliefs.from_frame(board(3))
-    pbe = build(some, Settings(dimension=2))
+    pbe = build(some, settings_of(dimension=2))
     names = some.vocabularies.entities
     assert {names[i] for i in pbe.seen_heads.tolist()} == set(board(3)["head"])
     assert {names[i] for i in pbe.seen_tails.tolist()} == set(board(3)["tail"])
@@ -112,7 +111,7 @@ def test_what_is_not_beliefs_is_refused():
 
 
 def test_without_validation_a_share_is_held_out(parts):
-    model = fit(parts[0], holdout=0.1, **SETTINGS)
+    model = fit(parts[0], validation_fraction=0.1, **SETTINGS)
     assert model.origin["beliefs"] + model.origin["validation_beliefs"] == len(parts[0])
     assert 0 < model.origin["validation_beliefs"] <= 0.1 * len(parts[0]) + 1
 
@@ -129,7 +128,7 @@ def test_words_that_mislead_validation_count_less():
     table = board(6)
     train, valid = split(Beliefs.from_frame(table), (0.3,), seed=0)
     turned = valid.to_frame().with_columns(mention=pl.Series(valid.to_frame()["mention"].to_list()[::-1]))
-    settings = {"dimension": 8, "epochs": 30, "batch": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
+    settings = {"dimension": 8, "epochs": 30, "batch_size": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
     right, wrong = (
         fit(train, part, **settings).pbe.mention_exponent.item() for part in (valid, Beliefs.from_frame(turned))
     )
@@ -138,7 +137,7 @@ def test_words_that_mislead_validation_count_less():
 
 
 def test_more_validation_beliefs_are_judged_where_entities_are_few(parts, monkeypatch):
-    pbe, random = build(parts[0], Settings(dimension=2)), np.random.default_rng(0)
+    pbe, random = build(parts[0], settings_of(dimension=2)), np.random.default_rng(0)
     monkeypatch.setattr("doxa.training.fit.MOST_JUDGED", 5)
     monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 90_000)
     assert len(_judged(pbe, parts[0], random)) == 9
