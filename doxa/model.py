@@ -369,3 +369,7 @@ class Model:
                 "predicts_confidence": judge.expected_confidence is not None,
             },
         )
+
+
+fit = Model.fit
+load = Model.load

@@ -7,7 +7,7 @@ import polars as pl
 import torch
 
 from doxa.calibration.curves import Curve
-from doxa.calibration.judge import Judge
+from doxa.calibration.judge import Judge, decision_rule
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
@@ -87,8 +87,9 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
     def vocabulary(letter, count, kind):
         return Vocabulary(pl.Series([f"{letter}{number}" for number in range(count)], dtype=pl.String), kind)
 
+    settings = settings_of(**({"dimension": 3, "scale": 1.5} | settings))
     model = Model(
-        settings=settings_of(**({"dimension": 3, "scale": 1.5} | settings)),
+        settings=settings,
         vocabularies=Vocabularies(
             vocabulary("e", entities, "entity"), vocabulary("r", relations, "relation"), vocabulary("w", words, "word")
         ),
@@ -96,7 +97,7 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
         train=triples,
         valid=np.zeros((0, 3), np.int64),
         calibration=Judge(
-            rule="product",
+            rule=decision_rule(settings),
             thresholds=Thresholds(np.full(relations, np.nan), -6.0),
             curve=Curve.unfitted(relations),
         ),

@@ -19,7 +19,7 @@ KINDS = ("head", "tail", "relation", "relation_with_mention")
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOutQueries:
+class Queries:
     """Queries of one kind.
 
     `truth`, (n,), is the column of each right answer among the candidates. `log_probabilities(rows)` is the table of
@@ -32,7 +32,7 @@ class HeldOutQueries:
 
 def held_out_queries(
     pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str, mention_exponent: float = 1.0
-) -> HeldOutQueries:
+) -> Queries:
     """The beliefs as queries of that kind, as far as the answer is a candidate; `known` are the facts to leave out."""
     slot = Slot.RELATION if kind.startswith("relation") else Slot[kind.upper()]
     if kind == "relation_with_mention":
@@ -51,7 +51,7 @@ def held_out_queries(
         logs[query[other], place[other]] = -torch.inf
         return logs
 
-    return HeldOutQueries(truth, log_probabilities)
+    return Queries(truth, log_probabilities)
 
 
 def _log_probabilities(pbe: PBE, kind: str, batch: Batch, mention_exponent: float) -> Tensor:

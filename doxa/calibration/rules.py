@@ -68,7 +68,7 @@ def decision_score(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
 def calibration_input(pbe: PBE, beliefs: Beliefs, rule: str, mention_exponent: float = 1.0) -> Numbers:
     """The number of each belief that the calibration curve turns into credence, (n,)."""
     if rule == "product":
-        return log_terms(pbe, beliefs, mention_exponent).mean(axis=1)
+        return np.asarray(log_terms(pbe, beliefs, mention_exponent).mean(axis=1))
     return decision_score(pbe, beliefs, rule)
 
 

@@ -82,7 +82,7 @@ def complete(
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            any_entity=any_entity, contradicting=contradicting, memory=memory_limit(memory), report=report,
+            any_entity=any_entity, contradicting=contradicting, **memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
@@ -125,7 +125,7 @@ def audit(
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
-        suspects = run(loaded, beliefs, top, memory=memory_limit(memory), report=lambda fraction: bar(fraction, ""))
+        suspects = run(loaded, beliefs, top, **memory_limit(memory), report=lambda fraction: bar(fraction, ""))
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")
     if suspects.strange:

@@ -55,7 +55,7 @@ def tune(
     train, validation = read_dataset(data, valid, on_error, format_, read_)
     with terminal.tuning_progress(seconds) as report:
         study = search(
-            train, validation, out, given=values, seconds=seconds, trials=trials, on_error=on_error, report=report
+            train, validation, out, seconds=seconds, trials=trials, on_error=on_error, report=report, **values
         )
     terminal.show_tuning(study)
     terminal.say(f"{out / BEST}: train with `doxa train {data} --out MODEL --settings {out / BEST}`")

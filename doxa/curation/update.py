@@ -30,10 +30,11 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.inference import judge, tails
+from doxa.inference import ask, judge
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 
 EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
@@ -266,11 +267,11 @@ def _answers(model: Model, sample: Beliefs, grown: Model) -> _Answers:
     asked = sample.encode(model.vocabularies)
     known = bare(grown.vocabularies, grown.known.triples).encode(model.vocabularies).triples
     facts = TripleIndex(known, len(model.vocabularies.entities), len(model.vocabularies.relations))
-    ranks = [side(model.pbe, asked, facts).filtered for side in (head_ranks, tail_ranks)]
-    heads = [model.vocabularies.entities[head] for head in asked.head]
-    relations = [model.vocabularies.relations[relation] for relation in asked.relation]
-    best = [answer[0].name for answer in tails(model, heads, relations, top=1)] if len(asked) else []
-    mrr = Metrics.of(np.concatenate(ranks)).mrr if len(asked) else float("nan")
+    both = [ranks(model.pbe, slot, asked, facts).filtered for slot in ENTITY_SLOTS]
+    entities, relations = model.vocabularies.entities, model.vocabularies.relations
+    questions = [(entities[h], relations[r], "?") for h, r in zip(asked.head, asked.relation, strict=True)]
+    best = [answer[0].name for answer in ask(model, questions, top=1)] if len(asked) else []
+    mrr = Metrics.of(np.concatenate(both)).mrr if len(asked) else float("nan")
     return _Answers(judge(model, asked).credence, best, mrr)
 
 

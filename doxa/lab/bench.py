@@ -32,9 +32,10 @@ from doxa.data import synthetic as generate
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import DoxaError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import Slot
 from doxa.systems import build, recipe
 from doxa.training.executors.workers import run_with_workers
 from doxa.training.fit import fit
@@ -125,12 +126,12 @@ def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimen
     )
     for score in scores:
         pbe = build(beliefs, recipe({"score": score, "dimension": dimension})).eval()
-        tail_ranks(pbe, test.take(np.arange(min(500, len(test)))), known)  # the index of known facts is made once
-        head_ranks(pbe, test.take(np.arange(min(500, len(test)))), known)
+        ranks(pbe, Slot.TAIL, test.take(np.arange(min(500, len(test)))), known)  # the index of known facts is made once
+        ranks(pbe, Slot.HEAD, test.take(np.arange(min(500, len(test)))), known)
 
         def whole(pbe: PBE = pbe) -> None:
-            tail_ranks(pbe, test, known)
-            head_ranks(pbe, test, known)
+            ranks(pbe, Slot.TAIL, test, known)
+            ranks(pbe, Slot.HEAD, test, known)
 
         points = torch.randn(next(pbe.blocks(len(test), pbe.entities)).size, dimension)
         table = pbe.score.entity.weight.detach()

@@ -29,10 +29,11 @@ from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
 from doxa.errors import DoxaError, UsageError, did_you_mean
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate, relation_report
 from doxa.formats import blocks
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import parameters, recipe
 from doxa.training.fit import fit
 from doxa.training.loop import Progress
@@ -140,7 +141,7 @@ def _evaluated(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
             found[f"relation_by_{use}"] = relation_report(model.pbe, ranked, facts, use).as_dict()
     if "entity" in found and not np.isnan(ranked.confidence).all():
         kept = ranked.where(ranked.seen & ~np.isnan(ranked.confidence))
-        both = [ranks(model.pbe, kept, facts).filtered for ranks in (head_ranks, tail_ranks)]
+        both = [ranks(model.pbe, slot, kept, facts).filtered for slot in ENTITY_SLOTS]
         reciprocal = (1 / both[0] + 1 / both[1]) / 2
         high = kept.confidence >= HIGH
         found["entity_by_confidence"] = {

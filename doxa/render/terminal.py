@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from doxa.evaluation.ranks import Metrics
     from doxa.evaluation.report import Evaluation
     from doxa.training.loop import Progress as TrainingProgress
-    from doxa.training.tuning import Tried, Tuning
+    from doxa.training.tuning import TrialRecord, Tuning
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -101,7 +101,7 @@ def progress(what: str) -> Iterator[Callable[[float, str], None]]:
 
 
 @contextmanager
-def tuning_progress(seconds: float) -> Iterator[Callable[[Tried, float, TrainingProgress | None], None]]:
+def tuning_progress(seconds: float) -> Iterator[Callable[[TrialRecord, float, TrainingProgress | None], None]]:
     """A bar over the time of a search, with the current trial; each finished trial gets a line."""
     columns = (
         TextColumn("searching"),
@@ -113,13 +113,13 @@ def tuning_progress(seconds: float) -> Iterator[Callable[[Tried, float, Training
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("searching", total=seconds, state="")
 
-        def report(trial: Tried, best: float, now: TrainingProgress | None) -> None:
+        def report(trial: TrialRecord, best: float, now: TrainingProgress | None) -> None:
             bar.update(task, completed=time.monotonic() - began)
             if now is not None:
                 reached = "" if now.metric is None else f" · {now.metric:.4f}"
                 bar.update(task, state=f"trial {trial.number + 1}, {now.fraction:.0%}{reached} · best {best:.4f}")
                 return
-            reached = "–" if trial.quality is None else f"{trial.quality:.4f}"
+            reached = "–" if trial.metric is None else f"{trial.metric:.4f}"
             values = "  ".join(f"{name}={value}" for name, value in trial.values.items())
             remark(f"  trial {trial.number + 1:3}  {reached:>7}  {trial.state:<9}  {trial.seconds:5.0f} s  {values}")
 
@@ -152,9 +152,9 @@ def show_table(title: str, headings: tuple[str, ...], rows: Rows) -> None:
 def show_tuning(study: Tuning) -> None:
     """The best settings of a search, and how much each setting mattered."""
     finished = sum(trial.state == "finished" for trial in study.trials)
-    say(f"best of {len(study.trials)} trials ({finished} finished): validation metric {study.quality:.4f}")
+    say(f"best of {len(study.trials)} trials ({finished} finished): validation metric {study.metric:.4f}")
     rows = [
-        (name, str(value), f"{study.mattered[name]:.0%}" if name in study.mattered else "–")
+        (name, str(value), f"{study.importance[name]:.0%}" if name in study.importance else "–")
         for name, value in study.best.items()
         if name in study.trials[0].values
     ]

@@ -15,9 +15,10 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
-from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
-from doxa.evaluation.ranks import Metrics, Ranks
+from doxa.evaluation.protocol import ranks
+from doxa.evaluation.ranks import Metrics
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.systems import answers
 
 COMPARISONS = 3e10
@@ -52,13 +53,10 @@ def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Se
 
 
 def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) -> Callable[[], float]:
-    by_task: dict[str, tuple[Callable[..., Ranks], ...]] = {
-        "entity": (head_ranks, tail_ranks),
-        "relation": (relation_ranks,),
-    }
+    by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
     tasks = answers(settings, words=pbe.mention is not None)
-    measures = [measure for task in tasks for measure in by_task.get(task, ())]
-    return lambda: float(np.mean([Metrics.of(measure(pbe, sample, known).filtered).mrr for measure in measures]))
+    slots = [slot for task in tasks for slot in by_task.get(task, ())]
+    return lambda: float(np.mean([Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr for slot in slots]))
 
 
 def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:

@@ -12,9 +12,10 @@ from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
-from doxa.evaluation.protocol import relation_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate
 from doxa.inference import judge
+from doxa.slots import Slot
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
@@ -127,8 +128,8 @@ def test_popularity_answers_with_the_most_frequent():
     facts = TripleIndex(some.triples, len(some.vocabularies.entities), 2)
     popularity = Popularity(facts)
     ask = some.take(np.array([0, 2]))
-    assert tail_ranks(popularity, ask, facts).raw.tolist() == [1.0, 2.0]
-    assert relation_ranks(popularity, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
+    assert ranks(popularity, Slot.TAIL, ask, facts).raw.tolist() == [1.0, 2.0]
+    assert ranks(popularity, Slot.RELATION, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
     plausible = popularity.plausibility(some)
     assert plausible[0] > plausible[2] > plausible[3] - 1e-9
 

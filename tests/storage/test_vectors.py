@@ -57,7 +57,7 @@ def test_what_cannot_be_written_is_refused(model, tmp_path):
     with pytest.raises(UsageError, match="no format has that ending"):
         export(model, tmp_path / "v.xyz")
     alike = fit(beliefs([("a b", "r", "a_b"), ("a_b", "r", "c"), ("c", "s", "a b")]), dimension=2, epochs=1, threads=1)
-    with pytest.raises(DoxaError, match="once its spaces are gone"):
+    with pytest.raises(DoxaError, match="once spaces are replaced"):
         export(alike, tmp_path / "v.vec")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,21 +6,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from doxa.calibration import curves as calibrator
+from doxa.calibration.curves import fit_curve
 from doxa.calibration.rules import decision_score, log_terms
 from doxa.calibration.thresholds import Thresholds
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.errors import DoxaError
-from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
+from doxa.slots import Slot
 from doxa.systems import build
-from doxa.training.fit import _judged, fit
-from tests.worlds import board, settings_of
+from doxa.training.fit import fit
+from tests.worlds import board
 
-SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def model(parts):
 
 def test_candidates_are_the_entities_seen_in_their_position():
     some = Beliefs.from_frame(board(3))
-    pbe = build(some, settings_of(dimension=2))
+    pbe = build(some, Settings(dimension=2))
     names = some.vocabularies.entities
     assert {names[i] for i in pbe.seen_heads.tolist()} == set(board(3)["head"])
     assert {names[i] for i in pbe.seen_tails.tolist()} == set(board(3)["tail"])
@@ -48,15 +50,15 @@ def test_thresholds_and_calibration_come_from_validation(model, parts):
     expected = Thresholds.fit(scores, labeled.relation, labeled.label, 2)
     assert model.calibration.thresholds.by_relation.tolist() == expected.by_relation.tolist()
     assert model.calibration.thresholds.overall == expected.overall
-    heard = log_terms(model.pbe, labeled).mean(axis=1)
-    fitted = calibrator.fit(heard, labeled.relation, labeled.label, 2)
+    inputs = log_terms(model.pbe, labeled).mean(axis=1)
+    fitted = fit_curve(inputs, labeled.relation, labeled.label, 2)
     assert model.calibration.curve.as_dict(str) == fitted.as_dict(str)
     assert model.calibration.curve.kind != "none"
 
 
 def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
     valid = parts[1].encode(model.vocabularies)
-    found = [run(model.pbe, valid, model.known) for run in (head_ranks, relation_ranks, tail_ranks)]
+    found = [ranks(model.pbe, slot, valid, model.known) for slot in Slot]
     expected = np.mean([Metrics.of(ranks.filtered).mrr for ranks in found])
     best = max(point["quality"] for point in model.curve)
     assert best == pytest.approx(expected)
@@ -71,11 +73,15 @@ def test_credence_heeds_the_mention_and_the_verdict_does_not(model, parts):
     assert np.allclose(model.credence(some), expected)
 
 
+def with_thresholds(model, thresholds):
+    return replace(model, calibration=replace(model.calibration, thresholds=thresholds))
+
+
 def test_a_belief_right_at_its_threshold_is_held_true(model, parts):
     one = parts[1].encode(model.vocabularies).take(np.array([0]))
     score = float(decision_score(model.pbe, one, "product")[0])
-    at = replace(model, thresholds=Thresholds(np.full(2, score), score))
-    above = replace(model, thresholds=Thresholds(np.full(2, np.nextafter(score, 1)), score))
+    at = with_thresholds(model, Thresholds(np.full(2, score), score))
+    above = with_thresholds(model, Thresholds(np.full(2, np.nextafter(score, 1)), score))
     assert judge(at, one).accepted.tolist() == [True]
     assert judge(above, one).accepted.tolist() == [False]
 
@@ -111,7 +117,7 @@ def test_what_is_not_beliefs_is_refused():
 
 
 def test_without_validation_a_share_is_held_out(parts):
-    model = fit(parts[0], validation_fraction=0.1, **SETTINGS)
+    model = fit(parts[0], holdout=0.1, **SETTINGS)
     assert model.origin["beliefs"] + model.origin["validation_beliefs"] == len(parts[0])
     assert 0 < model.origin["validation_beliefs"] <= 0.1 * len(parts[0]) + 1
 
@@ -128,19 +134,9 @@ def test_words_that_mislead_validation_count_less():
     table = board(6)
     train, valid = split(Beliefs.from_frame(table), (0.3,), seed=0)
     turned = valid.to_frame().with_columns(mention=pl.Series(valid.to_frame()["mention"].to_list()[::-1]))
-    settings = {"dimension": 8, "epochs": 30, "batch_size": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
+    settings = {"dimension": 8, "epochs": 30, "batch": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
     right, wrong = (
-        fit(train, part, **settings).pbe.mention_exponent.item() for part in (valid, Beliefs.from_frame(turned))
+        fit(train, part, **settings).calibration.mention_exponent for part in (valid, Beliefs.from_frame(turned))
     )
     assert wrong < right
     assert wrong != 1
-
-
-def test_more_validation_beliefs_are_judged_where_entities_are_few(parts, monkeypatch):
-    pbe, random = build(parts[0], settings_of(dimension=2)), np.random.default_rng(0)
-    monkeypatch.setattr("doxa.training.fit.MOST_JUDGED", 5)
-    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 90_000)
-    assert len(_judged(pbe, parts[0], random)) == 9
-    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 10_000)
-    assert len(_judged(pbe, parts[0], random)) == 5
-    assert len(_judged(pbe, parts[0].take(np.arange(3)), random)) == 3
