@@ -14,7 +14,7 @@ from doxa.curation.influence import influence
 from doxa.data.batch import Batch
 from doxa.errors import DoxaError
 from doxa.pbe import log_credence
-from doxa.render.pages import to_html
+from doxa.render.pages import explanation_page
 from doxa.systems import build, recipe
 from doxa.training.loop import TrainingLoop
 from doxa.training.steps import Steps
@@ -156,7 +156,7 @@ def test_the_three_faces(tmp_path):
     plain = json.loads(json.dumps(explanation.as_dict()))
     assert set(plain["terms"]) == set(TERMS)
     assert plain["mention"]["words"][0]["word"] == "w1"
-    page = to_html(explanation)
+    page = explanation_page(explanation)
     assert "w1 &lt;b&gt;" in page
     assert "<svg" in page
     assert not re.search(r'(src|href)="', page)
