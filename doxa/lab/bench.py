@@ -33,12 +33,11 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import DoxaError
 from doxa.evaluation.protocol import ranks
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.pbe import PBE
 from doxa.slots import Slot
 from doxa.systems import build, recipe
 from doxa.training.executors.workers import run_with_workers
-from doxa.training.fit import fit
 from doxa.training.loop import Trainer
 
 ROUNDS = 12
