@@ -22,7 +22,7 @@ from doxa.evaluation.report import Evaluation, classification_report, entity_rep
 from doxa.inference import Answer
 from doxa.model import Model
 from doxa.render import plots
-from doxa.render.pages import to_html
+from doxa.render.pages import explanation_page
 from doxa.render.terminal import busy, out, say, show_ranking, show_table, training_progress
 from doxa.training.fit import fit_to_folder
 
@@ -153,7 +153,7 @@ def _suspects(model: Model, train: Beliefs, planted: np.ndarray, folder: Path) -
         why = explain(model, belief["head"], belief["relation"], belief["tail"], belief["mention"], top=3, influences=3)
         say(str(why))
         say(f"  so: {found.reason(place)}")
-    (folder / "explanation.html").write_text(to_html(why), encoding="utf-8")
+    (folder / "explanation.html").write_text(explanation_page(why), encoding="utf-8")
 
 
 def _next_steps(folder: Path) -> None:
