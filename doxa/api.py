@@ -8,7 +8,7 @@ from typing import Any
 from doxa import formats as files
 from doxa.config import Settings as Settings
 from doxa.data.beliefs import Beliefs as Beliefs
-from doxa.data.beliefs import split as split
+from doxa.data.splits import split as split
 from doxa.errors import DoxaError as DoxaError
 from doxa.evaluation.report import Evaluation as Evaluation
 from doxa.evaluation.report import evaluate as evaluate

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from doxa.calibration.curves import Calibrator
 from doxa.calibration.thresholds import Numbers, Temperatures, Thresholds, Weighing
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, Vocabularies
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Vocabularies
 from doxa.errors import UsageError
 from doxa.pbe import PBE
 from doxa.systems import why_not

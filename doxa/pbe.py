@@ -8,14 +8,14 @@ Logarithms of probabilities everywhere; every softmax here is exact.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from doxa.data import memory
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.vocabulary import Ids
 from doxa.scores import Mention, Score
 from doxa.scores.base import rows
 from doxa.scores.pairwise import scaled, table_of
@@ -25,35 +25,6 @@ BLOCK_BYTES, BLOCK_ROWS = 8 * 2**20, 16
 
 TABLES = 4
 """Tables of that size that ranking and answering hold at a time."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Beliefs as tensors: ids (B,), words end to end with B + 1 offsets, confidence (NaN where absent)."""
-
-    head: Tensor
-    relation: Tensor
-    tail: Tensor
-    words: Tensor
-    offsets: Tensor
-    confidence: Tensor
-
-    @classmethod
-    def of(cls, beliefs: Beliefs, rows: Ids | None = None) -> Batch:
-        mention = beliefs.mention if rows is None else beliefs.mention.take(rows)
-        columns = (beliefs.head, beliefs.relation, beliefs.tail)
-        head, relation, tail = (torch.from_numpy(c if rows is None else c[rows]) for c in columns)
-        confidence = torch.from_numpy(beliefs.confidence.copy() if rows is None else beliefs.confidence[rows])
-        words, offsets = torch.from_numpy(mention.values), torch.from_numpy(mention.offsets)
-        return cls(head, relation, tail, words, offsets, confidence)
-
-    def __len__(self) -> int:
-        return len(self.head)
-
-    @property
-    def mentioned(self) -> Tensor:
-        """(B,): whether the belief came with at least one known word."""
-        return self.offsets[1:] > self.offsets[:-1]
 
 
 class PBE(nn.Module):

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.pbe import Batch
 from tests import reference
 from tests.worlds import beliefs, random_pbe
 

@@ -9,7 +9,8 @@ import torch
 from doxa.calibration.curves import Calibrator
 from doxa.calibration.thresholds import Temperatures, Thresholds
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, Vocabularies, Vocabulary
+from doxa.data.beliefs import Beliefs
+from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.systems import assemble

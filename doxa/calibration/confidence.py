@@ -8,10 +8,11 @@ import torch
 from doxa.calibration.rules import grounds
 from doxa.calibration.thresholds import Numbers
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.training.candidates import every_candidate
 from doxa.training.objective import estimates
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
 
 log = logging.getLogger(__name__)
 

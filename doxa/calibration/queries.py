@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import Pairs, TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.data.vocabulary import Ids
+from doxa.pbe import PBE
 
 KINDS = ("head", "tail", "relation", "relation_said")
 """What can be missing; the last is a relation that was stated in words."""

@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers, Thresholds, Weighing
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 
 
 @dataclass(frozen=True, eq=False)

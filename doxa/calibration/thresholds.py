@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
 
 Numbers = NDArray[np.float64]
 

@@ -134,7 +134,7 @@ def split(
     """
     from doxa import formats as files
     from doxa.data.beliefs import Beliefs
-    from doxa.data.beliefs import split as parted
+    from doxa.data.splits import split as parted
     from doxa.render import terminal as display
 
     options = reading(format_, read_)
@@ -172,8 +172,8 @@ def falsehoods(
     from doxa import formats as files
     from doxa.cli.options import chosen_of
     from doxa.data.beliefs import Beliefs
+    from doxa.data.negatives import labeled_beliefs
     from doxa.data.triples import TripleIndex
-    from doxa.evaluation.report import labeled_beliefs
     from doxa.render import terminal as display
 
     chosen_of("--among", among, ("relation", "all"))

@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import bare
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.inference import judge
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 
 ALTERNATIVE = 0.2
 """What the advantage of the best other answer counts; credence has heard most of it already."""

@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.data.beliefs import Beliefs, Vocabularies, certain
+from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged
+from doxa.data.vocabulary import Vocabularies
 from doxa.pbe import PBE
 
 
@@ -17,7 +18,7 @@ def bare(names: Vocabularies, triples: NDArray[np.int64]) -> Beliefs:
     """Triples as beliefs without mention or confidence."""
     columns = (np.ascontiguousarray(triples[:, column]) for column in range(3))
     head, relation, tail = columns
-    return Beliefs(names, head, relation, tail, Ragged.empty(len(triples)), certain(len(triples)))
+    return Beliefs(names, head, relation, tail, Ragged.empty(len(triples)), no_confidence(len(triples)))
 
 
 def precise(pbe: PBE) -> PBE:

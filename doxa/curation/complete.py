@@ -29,7 +29,8 @@ from torch import Tensor
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.audit import several_answers
 from doxa.curation.bare import bare, precise
-from doxa.data.beliefs import Beliefs, Ids, Vocabularies
+from doxa.data.beliefs import Beliefs
+from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.model import Model
@@ -142,9 +143,9 @@ def complete(
     if top < 1:
         raise UsageError(f"top is {top}; expected at least 1")
     wanted = (
-        model.vocabularies.relations.every(relations) if relations else np.arange(len(model.vocabularies.relations))
+        model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     )
-    about = np.unique(model.vocabularies.entities.every(entities)) if entities else None
+    about = np.unique(model.vocabularies.entities.require(entities)) if entities else None
     search = _Search(model, about, min_credence, top, any_entity, contradicting, rows)
     work = [number for number in np.unique(wanted).tolist() if search.tells(number)]
     asked = [work, None if about is None else about.tolist(), min_credence, top, any_entity, contradicting]

@@ -21,11 +21,12 @@ from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import bare, precise
 from doxa.curation.influence import pushes
 from doxa.curation.similar import directions
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
 from doxa.inference import judge, log_terms
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 
 MOST = 300
 """Training beliefs of which the influence is worked out at most: those that share an entity with the one explained."""

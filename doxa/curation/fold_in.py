@@ -18,11 +18,13 @@ from torch import Tensor
 from doxa.calibration.curves import Calibrator
 from doxa.calibration.thresholds import Numbers, Thresholds
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, Ids, Vocabularies, Vocabulary
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex, distinct
+from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary
 from doxa.errors import UsageError
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
 from doxa.scores.pairwise import scaled, table_of
 from doxa.systems import assemble
@@ -155,7 +157,7 @@ def with_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
         tail=entity[beliefs.tail],
         mention=beliefs.mention.mapped(word),
     )
-    facts = model.trained_facts.grown(len(vocabularies.entities), len(vocabularies.relations), told.triples)
+    facts = model.trained_facts.grow(len(vocabularies.entities), len(vocabularies.relations), told.triples)
     pbe = _larger(model, vocabularies, told, seed)
     pbe.score.prepare(facts)
     more_relations = len(relations) - len(old.relations)

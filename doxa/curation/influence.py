@@ -16,9 +16,10 @@ from torch import Tensor
 
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import precise
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.inference import log_terms
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 
 STEP = 1e-4
 """Largest move of a weight by which derivatives along a direction are measured."""

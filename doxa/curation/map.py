@@ -12,7 +12,7 @@ import numpy as np
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.explain import flat
 from doxa.curation.similar import clusters, directions
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, one_of
 from doxa.model import Model
 
@@ -48,7 +48,7 @@ def draw_map(
     Entities are grouped by whether they stand as head or tail, or by likeness into so many `groups`.
     """
     one_of("layout", layout, LAYOUTS)
-    ids = model.vocabularies.relations.every(relations) if relations else np.arange(len(model.vocabularies.relations))
+    ids = model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     facts = model.known.triples
     facts = facts[np.isin(facts[:, 1], ids)]
     counts = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(model.vocabularies.entities))

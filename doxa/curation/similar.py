@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.calibration.thresholds import Numbers
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
 from doxa.errors import UsageError
 from doxa.inference.answer import largest
 from doxa.model import Model

@@ -26,14 +26,15 @@ from doxa.calibration import curves as calibration
 from doxa.calibration.rules import judge, judge_by
 from doxa.curation.bare import bare
 from doxa.curation.fold_in import Refit, rows_from, with_room
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, UsageError
 from doxa.evaluation.protocol import head_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import tails
 from doxa.model import Model
-from doxa.pbe import Batch
 
 EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""

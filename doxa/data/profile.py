@@ -11,9 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa import formats as files
-from doxa.data.beliefs import Vocabulary, VocabularyBuilder
 from doxa.data.triples import TripleIndex, distinct
-from doxa.evaluation.protocol import mapping_kinds
+from doxa.data.vocabulary import Vocabulary, VocabularyBuilder
 from doxa.formats import OnError, Options
 
 NEAR = 0.8
@@ -178,7 +177,7 @@ class _Part:
 
 def _profile(names: Vocabulary, facts: TripleIndex) -> list[dict[str, Any]]:
     """Every relation of train with its mapping kind, most frequent first."""
-    kinds = mapping_kinds(facts)
+    kinds = facts.mapping_kinds()
     return [
         {
             "relation": names[relation],

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from doxa.data.beliefs import Beliefs, Ids, Vocabularies, Vocabulary, certain
+from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged
+from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary
 
 GROUP = 50
 """Entities of a group."""
@@ -58,7 +59,7 @@ def generate(beliefs: int, entities: int, relations: int, seed: int = 0) -> Beli
         Vocabulary(_named("relation/", np.arange(relations)), "relation"),
         Vocabulary(pl.Series([], dtype=pl.String), "word"),
     )
-    return Beliefs(names, head, relation, tail, Ragged.empty(beliefs), certain(beliefs))
+    return Beliefs(names, head, relation, tail, Ragged.empty(beliefs), no_confidence(beliefs))
 
 
 def _named(prefix: str, numbers: Ids) -> pl.Series:

@@ -1,4 +1,7 @@
-"""Known facts as ids, looked up from any side: to filter ranks, mark answers, and never draw a truth as a falsehood."""
+"""Index of known facts: the answers of a query, counts per relation, mapping kinds.
+
+It filters ranks, marks known answers, and keeps true facts out of the negatives.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.data.beliefs import Ids
+from doxa.data.vocabulary import Ids
+from doxa.slots import Slot
 
 Pairs = tuple[Ids, Ids]
-"""(question, answer): answer[i] is a known answer of question number question[i]."""
+"""(query, answer): answer[i] is a known answer of query number query[i]."""
+
+MANY = 1.5
+"""Answers per query, on average, from which a relation counts as "N" on that side (Bordes et al., 2013)."""
 
 
 class TripleIndex:
-    """A set of triples that answers "which ones are known?" for many questions at once, by binary search."""
+    """A set of triples of ids that answers many queries at once, by binary search."""
 
     def __init__(self, triples: NDArray[np.int64], entities: int, relations: int) -> None:
         self.entities, self.relations = entities, relations
@@ -36,13 +43,13 @@ class TripleIndex:
         together._keys = distinct(np.concatenate([self._keys, together._keys]))
         return together
 
-    def grown(self, entities: int, relations: int, more: NDArray[np.int64]) -> TripleIndex:
-        """These facts and some more, among more entities and relations.
+    def grow(self, entities: int, relations: int, more: NDArray[np.int64]) -> TripleIndex:
+        """These facts and more, in larger vocabularies.
 
-        A fact's place in the order does not depend on how many there are, so only the new ones are sorted.
+        The order of facts does not depend on the sizes of the vocabularies, so only the new facts are sorted.
         """
         together = TripleIndex(more, entities, relations)
-        pair, tail = self._by_head_relation
+        pair, tail = self._by_slot[Slot.TAIL]
         if relations != self.relations:
             pair = pair + self.triples[:, 0] * (relations - self.relations)
         keys = pair * entities + tail
@@ -64,62 +71,101 @@ class TripleIndex:
         keys = np.where((head < 0) | (relation < 0) | (tail < 0), -1, keys)
         return np.searchsorted(self._keys, keys, side="right") > np.searchsorted(self._keys, keys, side="left")
 
-    def places(self, triples: NDArray[np.int64]) -> Ids:
-        """Where each of these known facts stands among `triples`."""
+    def rows_of(self, triples: NDArray[np.int64]) -> Ids:
+        """The row of each of these known facts in `self.triples`."""
         keys = (triples[:, 0] * self.relations + triples[:, 1]) * self.entities + triples[:, 2]
         return np.searchsorted(self._keys, keys)
 
+    def answers(self, slot: Slot, head: Ids | None, relation: Ids | None, tail: Ids | None) -> Pairs:
+        """The known answers of every query; the column of the missing slot is not read and may be None."""
+        keys, values = self._by_slot[slot]
+        return _lookup(keys, values, self._query(slot, head, relation, tail))
+
+    def count_answers(self, slot: Slot, head: Ids | None, relation: Ids | None, tail: Ids | None) -> Ids:
+        """How many known answers every query has."""
+        return _range(self._by_slot[slot][0], self._query(slot, head, relation, tail))[1]
+
+    def _query(self, slot: Slot, head: Ids | None, relation: Ids | None, tail: Ids | None) -> Ids:
+        """One number per query, made of its two given ids."""
+        if slot is Slot.TAIL:
+            assert head is not None
+            assert relation is not None
+            return head * self.relations + relation
+        first = relation if slot is Slot.HEAD else head
+        assert first is not None
+        assert tail is not None
+        return first * self.entities + tail
+
+    def seen(self, slot: Slot) -> Pairs:
+        """(relation, entity) pairs: the entities that occur in that slot of each relation, sorted."""
+        pairs = distinct(self.triples[:, Slot.RELATION] * self.entities + self.triples[:, slot])
+        return np.divmod(pairs, self.entities)
+
     def tails(self, head: Ids, relation: Ids) -> Pairs:
-        """Known tails of every (head, relation)."""
-        return _lookup(*self._by_head_relation, head * self.relations + relation)
+        return self.answers(Slot.TAIL, head, relation, None)
 
     def heads(self, relation: Ids, tail: Ids) -> Pairs:
-        """Known heads of every (relation, tail)."""
-        return _lookup(*self._by_relation_tail, relation * self.entities + tail)
-
-    def tail_counts(self, head: Ids, relation: Ids) -> Ids:
-        """How many tails of every (head, relation) are known."""
-        return _counted(self._by_head_relation[0], head * self.relations + relation)[1]
-
-    def head_counts(self, relation: Ids, tail: Ids) -> Ids:
-        """How many heads of every (relation, tail) are known."""
-        return _counted(self._by_relation_tail[0], relation * self.entities + tail)[1]
+        return self.answers(Slot.HEAD, None, relation, tail)
 
     def links(self, head: Ids, tail: Ids) -> Pairs:
-        """Known relations of every (head, tail)."""
-        return _lookup(*self._by_head_tail, head * self.entities + tail)
+        return self.answers(Slot.RELATION, head, None, tail)
+
+    def tail_counts(self, head: Ids, relation: Ids) -> Ids:
+        return self.count_answers(Slot.TAIL, head, relation, None)
+
+    def head_counts(self, relation: Ids, tail: Ids) -> Ids:
+        return self.count_answers(Slot.HEAD, None, relation, tail)
 
     def positions(self, column: int) -> Pairs:
-        """(relation, entity) pairs seen in the head (column 0) or tail (column 2) position, sorted."""
-        pairs = distinct(self.triples[:, 1] * self.entities + self.triples[:, column])
-        return np.divmod(pairs, self.entities)
+        return self.seen(Slot(column))
 
     @cached_property
     def counts(self) -> Ids:
         """How many facts each relation has."""
-        return np.bincount(self.triples[:, 1], minlength=self.relations)
+        return np.bincount(self.triples[:, Slot.RELATION], minlength=self.relations)
 
     @cached_property
     def tails_per_head(self) -> NDArray[np.float64]:
         """How many tails a head of each relation has on average; 0 for a relation without facts."""
-        return self.counts / np.maximum(np.bincount(self.positions(0)[0], minlength=self.relations), 1)
+        return self._answers_per(Slot.HEAD)
 
     @cached_property
     def heads_per_tail(self) -> NDArray[np.float64]:
         """How many heads a tail of each relation has on average; 0 for a relation without facts."""
-        return self.counts / np.maximum(np.bincount(self.positions(2)[0], minlength=self.relations), 1)
+        return self._answers_per(Slot.TAIL)
+
+    def _answers_per(self, slot: Slot) -> NDArray[np.float64]:
+        return self.counts / np.maximum(np.bincount(self.seen(slot)[0], minlength=self.relations), 1)
+
+    def mapping_kinds(self) -> list[str]:
+        """1-1, 1-N, N-1 or N-N for each relation: "N" where a query has `MANY` answers or more on average."""
+        heads, tails = self.heads_per_tail >= MANY, self.tails_per_head >= MANY
+        return [f"{'N' if h else 1}-{'N' if t else 1}" for h, t in zip(heads, tails, strict=True)]
 
     @cached_property
-    def _by_head_relation(self) -> Pairs:
-        return self._keys // self.entities, np.ascontiguousarray(self.triples[:, 2])
+    def _by_slot(self) -> _BySlot:
+        return _BySlot(self)
 
-    @cached_property
-    def _by_relation_tail(self) -> Pairs:
-        return _sorted(self.triples[:, 1] * self.entities + self.triples[:, 2], self.triples[:, 0])
+    grown, places = grow, rows_of
 
-    @cached_property
-    def _by_head_tail(self) -> Pairs:
-        return _sorted(self.triples[:, 0] * self.entities + self.triples[:, 2], self.triples[:, 1])
+
+class _BySlot:
+    """For each slot the queries of all facts, sorted, and their answers; each made when first asked for."""
+
+    def __init__(self, facts: TripleIndex) -> None:
+        self._facts = facts
+        self._made: dict[Slot, Pairs] = {}
+
+    def __getitem__(self, slot: Slot) -> Pairs:
+        if slot not in self._made:
+            facts, columns = self._facts, self._facts.triples.T
+            if slot is Slot.TAIL:  # the order of the facts themselves
+                self._made[slot] = facts._keys // facts.entities, np.ascontiguousarray(columns[Slot.TAIL])
+            else:
+                queries = facts._query(slot, *columns)
+                order = np.argsort(queries, kind="stable")
+                self._made[slot] = queries[order], columns[slot][order]
+        return self._made[slot]
 
 
 def distinct(keys: Ids) -> Ids:
@@ -131,19 +177,14 @@ def distinct(keys: Ids) -> Ids:
     return ordered[new]
 
 
-def _sorted(keys: Ids, answers: Ids) -> Pairs:
-    order = np.argsort(keys, kind="stable")
-    return keys[order], answers[order]
-
-
-def _counted(keys: Ids, wanted: Ids) -> Pairs:
+def _range(keys: Ids, wanted: Ids) -> Pairs:
     """Where the first of each wanted key stands, and how many there are."""
     start = np.searchsorted(keys, wanted, side="left")
     return start, np.searchsorted(keys, wanted, side="right") - start
 
 
 def _lookup(keys: Ids, answers: Ids, wanted: Ids) -> Pairs:
-    start, counts = _counted(keys, wanted)
-    question = np.repeat(np.arange(len(wanted)), counts)
-    within = np.arange(len(question)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return question, answers[np.repeat(start, counts) + within]
+    start, counts = _range(keys, wanted)
+    query = np.repeat(np.arange(len(wanted)), counts)
+    within = np.arange(len(query)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return query, answers[np.repeat(start, counts) + within]

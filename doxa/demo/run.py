@@ -14,17 +14,11 @@ from doxa.config import Settings
 from doxa.curation.audit import audit
 from doxa.curation.explain import explain
 from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
 from doxa.demo import atlas
 from doxa.errors import DoxaError
 from doxa.evaluation.popularity import Popularity
-from doxa.evaluation.report import (
-    Evaluation,
-    classification_report,
-    entity_report,
-    evaluate,
-    labeled_beliefs,
-    relation_report,
-)
+from doxa.evaluation.report import Evaluation, classification_report, entity_report, evaluate, relation_report
 from doxa.inference import Answer
 from doxa.model import Model
 from doxa.render import plots

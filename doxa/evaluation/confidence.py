@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from doxa.calibration.confidence import confidence
 from doxa.calibration.thresholds import Numbers
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.evaluation.ranks import rank
 from doxa.model import Model
 

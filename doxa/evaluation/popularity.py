@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from doxa.calibration.thresholds import Numbers
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 
 
 class Popularity:

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import Pairs, TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.evaluation.ranks import Ranks, rank
 
 CandidateRule = Literal["all", "relation"]
@@ -130,9 +131,3 @@ def _put(ranks: Ranks, rows: Ids, found: Ranks) -> None:
 
 def _ids(column: Ids, rows: Ids) -> Tensor:
     return torch.from_numpy(column[rows])
-
-
-def mapping_kinds(facts: TripleIndex) -> list[str]:
-    """1-1, 1-N, N-1 or N-N for each relation: "N" where a head has on average 1.5 or more tails (a tail, heads)."""
-    many_heads, many_tails = facts.heads_per_tail >= 1.5, facts.tails_per_head >= 1.5
-    return [f"{'N' if heads else 1}-{'N' if tails else 1}" for heads, tails in zip(many_heads, many_tails, strict=True)]

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
@@ -15,16 +15,15 @@ from numpy.typing import NDArray
 
 from doxa.calibration.rules import judge
 from doxa.data.beliefs import Beliefs
-from doxa.data.mentions import Ragged
+from doxa.data.negatives import has_negatives, labeled_beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import CalibrationReport, calibration_report
 from doxa.evaluation.confidence import ConfidenceReport, confidence_report
-from doxa.evaluation.protocol import CandidateRule, Ranker, head_ranks, mapping_kinds, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import CandidateRule, Ranker, head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.model import Model
 from doxa.systems import QUESTIONS, why_not
-from doxa.training.candidates import corrupt_triples
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 FilterRule = Literal["all", "train"]
@@ -183,7 +182,7 @@ def entity_report(
             if (kinds == kind).any()
         }
 
-    kinds = np.array([*mapping_kinds(trained), "unseen"])[beliefs.relation]
+    kinds = np.array([*trained.mapping_kinds(), "unseen"])[beliefs.relation]
     seen = np.append(trained.counts, 0)[beliefs.relation]
     often = np.array(FREQUENCIES)[np.searchsorted(FREQUENCY_ENDS, seen, side="right")]
     return EntityReport(
@@ -200,41 +199,6 @@ def relation_report(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: s
     """The relation of every belief among all; `use` is both, pair or mention."""
     ranks = relation_ranks(ranker, beliefs, known, use)
     return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
-
-
-def labeled_beliefs(beliefs: Beliefs, known: TripleIndex, seed: int, among: str = "relation") -> Beliefs:
-    """The beliefs with their labels; where none is labeled false, each one as true beside a false twin made of it.
-
-    A belief for which no falsehood can be made is left out; `known` must hold the beliefs themselves.
-    """
-    if has_negatives(beliefs):
-        return beliefs
-    false, source = corrupt_triples(beliefs, known, seed, among)
-    true = beliefs.take(source)
-    both = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)  # each twin follows its truth
-    return stack(true, false).take(both)
-
-
-def stack(true: Beliefs, false: Beliefs) -> Beliefs:
-    """Truths and then falsehoods, labeled as such."""
-    return replace(
-        true,
-        head=np.concatenate([true.head, false.head]),
-        relation=np.concatenate([true.relation, false.relation]),
-        tail=np.concatenate([true.tail, false.tail]),
-        mention=Ragged.from_lengths(
-            np.concatenate([true.mention.values, false.mention.values]),
-            np.concatenate([true.mention.lengths, false.mention.lengths]),
-        ),
-        confidence=np.concatenate([true.confidence, false.confidence]),
-        label=np.concatenate([np.ones(len(true), np.int8), np.full(len(false), -1, np.int8)]),
-        text=None,
-    )
-
-
-def has_negatives(beliefs: Beliefs) -> bool:
-    """Whether some beliefs are labeled false, so that nothing need be made up to judge them."""
-    return beliefs.label is not None and bool((beliefs.label == -1).any())
 
 
 def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:

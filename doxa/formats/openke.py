@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from doxa.data.beliefs import VocabularyBuilder
+from doxa.data.vocabulary import VocabularyBuilder
 from doxa.errors import DoxaError
 from doxa.formats.columns import TRIPLE
 from doxa.formats.faults import Faults

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from doxa.data.beliefs import Ids, Vocabulary
 from doxa.data.triples import Pairs
+from doxa.data.vocabulary import Ids, Vocabulary
 
 
 class Candidate(NamedTuple):

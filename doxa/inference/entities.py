@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Ids
 from doxa.data.triples import Pairs
+from doxa.data.vocabulary import Ids
 from doxa.inference.answer import Answer, Asked, Candidate
 from doxa.model import Model
 
@@ -22,7 +22,7 @@ def tails(
     those that are not yet known."""
     model.must_answer("entity")
     vocabularies, pbe = model.vocabularies, model.pbe
-    head_ids, relation_ids = vocabularies.entities.every(heads), vocabularies.relations.every(relations)
+    head_ids, relation_ids = vocabularies.entities.require(heads), vocabularies.relations.require(relations)
     head, relation = torch.from_numpy(head_ids), torch.from_numpy(relation_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:
@@ -43,7 +43,7 @@ def heads(
     those that are not yet known."""
     model.must_answer("entity")
     vocabularies, pbe = model.vocabularies, model.pbe
-    relation_ids, tail_ids = vocabularies.relations.every(relations), vocabularies.entities.every(tails)
+    relation_ids, tail_ids = vocabularies.relations.require(relations), vocabularies.entities.require(tails)
     relation, tail = torch.from_numpy(relation_ids), torch.from_numpy(tail_ids)
 
     def logits(rows: Ids, candidates: Tensor | None) -> Tensor:

@@ -9,8 +9,8 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from doxa.data.beliefs import Ids
 from doxa.data.mentions import encode_words, words
+from doxa.data.vocabulary import Ids
 from doxa.inference.answer import Answer, Asked
 from doxa.model import Model
 
@@ -27,7 +27,7 @@ def relations(
     """Pr(r|h,t,m) over all relations (Eq. 6); Pr(r|h,t) when there is no mention or none of its words is known."""
     model.must_answer("relation")
     vocabularies, pbe = model.vocabularies, model.pbe
-    h, t = vocabularies.entities.every(heads), vocabularies.entities.every(tails)
+    h, t = vocabularies.entities.require(heads), vocabularies.entities.require(tails)
     head, tail = torch.from_numpy(h), torch.from_numpy(t)
     said = encode_words(words(pl.Series(mentions, dtype=pl.String)), vocabularies.words.ids)
     heat, heat_said = model.temperatures.relation, model.temperatures.relation_said

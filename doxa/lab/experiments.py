@@ -27,13 +27,13 @@ import numpy as np
 
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import corrupt_triples, stack
 from doxa.errors import BadFile, UsageError, did_you_mean
 from doxa.evaluation.protocol import head_ranks, tail_ranks
-from doxa.evaluation.report import evaluate, relation_report, stack
+from doxa.evaluation.report import evaluate, relation_report
 from doxa.formats import blocks
 from doxa.model import Model
 from doxa.systems import parameters, recipe
-from doxa.training.candidates import corrupt_triples
 from doxa.training.fit import fit
 from doxa.training.loop import Progress
 

@@ -26,7 +26,7 @@ from safetensors.torch import load_file, save_file
 from doxa import config as knobs
 from doxa.calibration.curves import Calibrator
 from doxa.calibration.thresholds import Temperatures, Thresholds, Weighing
-from doxa.data.beliefs import UNKNOWN, Ids, Vocabularies, Vocabulary
+from doxa.data.vocabulary import UNKNOWN, Ids, Vocabularies, Vocabulary
 from doxa.errors import DoxaError
 from doxa.model import Model
 from doxa.systems import assemble

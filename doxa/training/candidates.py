@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, Ids
-from doxa.data.mentions import Ragged
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import Pairs, TripleIndex
-from doxa.pbe import PBE, Batch
+from doxa.data.vocabulary import Ids
+from doxa.pbe import PBE
 from doxa.scores.pairwise import Places
 
 
@@ -96,44 +97,3 @@ def draw_candidates(every: Candidates, count: int, random: np.random.Generator) 
 
     heads, relations = some(every.heads), some(every.relations)
     return Candidates(heads, relations, heads if every.tails is every.heads else some(every.tails))
-
-
-def corrupt_triples(
-    beliefs: Beliefs, known: TripleIndex, seed: int, among: str = "relation", attempts: int = 50
-) -> tuple[Beliefs, Ids]:
-    """A false twin of each belief: head or tail replaced by an entity seen in that position of that relation.
-
-    The rule of the paper's Section 5.4, never a known fact; with `among` all, by any entity. Returns the twins and the
-    rows they were made from: a belief for which no such entity turns up in `attempts` draws has none.
-    """
-    random = np.random.default_rng([seed, 3])
-    pools = {column: Ragged.from_lengths(entity, np.bincount(relation, minlength=known.relations).astype(np.int64))
-             for column in (0, 2) for relation, entity in [known.positions(column)]}  # fmt: skip
-    triples = beliefs.triples.copy()
-    open_rows = np.flatnonzero(beliefs.seen)
-    side = random.integers(0, 2, len(triples)) * 2
-    made = np.zeros(len(triples), bool)
-    for attempt in range(attempts):
-        if not len(open_rows):
-            break
-        if attempt == attempts // 2:
-            side[open_rows] = 2 - side[open_rows]
-        drawn = triples[open_rows]
-        for column, pool in pools.items():
-            chosen = np.flatnonzero(side[open_rows] == column)
-            if among == "all":
-                drawn[chosen, column] = random.integers(0, known.entities, len(chosen))
-                continue
-            relation = drawn[chosen, 1]
-            sizes = pool.lengths[relation]
-            chosen, relation, sizes = chosen[sizes > 0], relation[sizes > 0], sizes[sizes > 0]
-            drawn[chosen, column] = pool.values[pool.offsets[relation] + random.integers(0, sizes)]
-        same = (drawn == beliefs.triples[open_rows]).all(axis=1)
-        false = ~same & ~known.contains(drawn[:, 0], drawn[:, 1], drawn[:, 2])
-        triples[open_rows[false]] = drawn[false]
-        made[open_rows[false]] = True
-        open_rows = open_rows[~false]
-    source = np.flatnonzero(made)
-    twins = beliefs.take(source)
-    label = np.full(len(source), -1, np.int8)
-    return replace(twins, head=triples[source, 0], tail=triples[source, 2], label=label), source

@@ -28,18 +28,20 @@ from doxa.calibration.thresholds import (
     best_temperature,
 )
 from doxa.config import Settings
-from doxa.data.beliefs import UNKNOWN, Beliefs, split
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import corrupt_triples, labeled_beliefs, stack
+from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import UNKNOWN
 from doxa.errors import DoxaError, UsageError, one_of
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, Ranks
-from doxa.evaluation.report import labeled_beliefs, stack
 from doxa.model import Model
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.storage import models as store
 from doxa.systems import answers, build, checked, recipe
 from doxa.training.automatic import chosen
-from doxa.training.candidates import corrupt_triples
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.executors.workers import run_with_workers
 from doxa.training.loop import Progress, Trainer, TrainState
@@ -227,7 +229,7 @@ def _model(lesson: Lesson) -> Model:
 def _confidences(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:
     """The confidence of every fact of train, the highest where it came with several, and then of valid."""
     of_train = np.full(len(facts), np.nan)
-    np.fmax.at(of_train, facts.places(train.triples), train.confidence)
+    np.fmax.at(of_train, facts.rows_of(train.triples), train.confidence)
     given = of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])
     return np.zeros(0) if np.isnan(given).all() else given
 

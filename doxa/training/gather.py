@@ -18,7 +18,8 @@ from torch.func import functional_call
 from torch.nn.functional import embedding
 
 from doxa.config import Settings
-from doxa.pbe import PBE, Batch
+from doxa.data.batch import Batch
+from doxa.pbe import PBE
 from doxa.scores import kernels
 from doxa.training.candidates import Candidates
 from doxa.training.objective import Rows, total

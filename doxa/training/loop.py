@@ -23,10 +23,12 @@ import torch
 from torch import Tensor
 
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, Ids
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError
-from doxa.pbe import PBE, Batch
+from doxa.pbe import PBE
 from doxa.training.automatic import chosen
 from doxa.training.candidates import Candidates, draw_candidates, every_candidate
 from doxa.training.checkpoint import Checkpoint

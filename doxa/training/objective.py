@@ -17,7 +17,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from doxa.config import Settings
-from doxa.pbe import PBE, Batch
+from doxa.data.batch import Batch
+from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
 from doxa.scores.pairwise import Compared, Comparison, Places, Scores, scaled, table_of
 from doxa.training.candidates import Candidates

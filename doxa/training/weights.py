@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from doxa.config import Settings
-from doxa.data.beliefs import Ids
+from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
-from doxa.pbe import Batch
+from doxa.data.vocabulary import Ids
 
 
 class TermWeights(NamedTuple):

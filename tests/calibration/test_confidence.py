@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from doxa.calibration.confidence import estimated
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
 from doxa.errors import UsageError
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate

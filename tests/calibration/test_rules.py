@@ -9,7 +9,8 @@ import pytest
 from doxa.calibration.rules import evidence, familiarity, grounds, judge, log_terms, signs
 from doxa.calibration.thresholds import BLUR, Thresholds, Weighing
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
 from doxa.training.fit import fit

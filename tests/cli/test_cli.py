@@ -7,7 +7,8 @@ import re
 import pytest
 
 from doxa import formats as files
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
 from doxa.model import Model
 from doxa.training.fit import fit
 from tests.worlds import board

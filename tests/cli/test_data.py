@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 from doxa import formats as files
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.errors import DoxaError, UsageError
-from doxa.evaluation.report import labeled_beliefs
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from doxa.data.beliefs import UNKNOWN, Beliefs, Vocabulary, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
+from doxa.data.vocabulary import UNKNOWN, Vocabulary
 from doxa.errors import DoxaError
 from tests.worlds import beliefs
 

@@ -8,7 +8,6 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.demo import atlas
 from doxa.demo.run import QUESTIONS
-from doxa.evaluation.protocol import mapping_kinds
 from tools.atlas.phrases import CLEAR, VAGUE
 
 
@@ -28,9 +27,8 @@ def test_sizes_and_kinds(world, everything):
     assert 4_000 <= len(beliefs.vocabularies.entities) <= 8_000
     assert 20_000 <= len(world.train) + len(world.valid) + len(world.test) <= 40_000
     assert len(beliefs.vocabularies.relations) >= 20
-    kinds = mapping_kinds(
-        TripleIndex(beliefs.triples, len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations))
-    )
+    facts = TripleIndex(beliefs.triples, len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations))
+    kinds = facts.mapping_kinds()
     assert set(kinds) == {"1-1", "1-N", "N-1", "N-N"}
     assert atlas.ATLAS.stat().st_size < 1_000_000
 

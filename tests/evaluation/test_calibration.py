@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Temperatures
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.splits import split
 from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
-from doxa.evaluation.report import labeled_beliefs
 from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import board

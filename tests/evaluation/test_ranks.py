@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, mapping_kinds, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics, rank
 from tests import reference
 from tests.worlds import beliefs, random_pbe
@@ -128,7 +128,7 @@ def test_small_blocks_change_nothing(monkeypatch):
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
 def test_mapping_kinds_equal_the_reference(rows):
-    found = mapping_kinds(TripleIndex(np.array(rows), 6, 3))
+    found = (TripleIndex(np.array(rows), 6, 3)).mapping_kinds()
     for relation in {r for _, r, _ in rows}:
         assert found[relation] == reference.mapping_kind(rows, relation)
 

@@ -7,11 +7,13 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import relation_ranks, tail_ranks
-from doxa.evaluation.report import evaluate, labeled_beliefs
+from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board

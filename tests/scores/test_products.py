@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.errors import UsageError
-from doxa.pbe import Batch
 from doxa.scores import SCORES
 from doxa.systems import build
 from doxa.training.candidates import every_candidate

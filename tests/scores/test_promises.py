@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
 from doxa.model import Model
-from doxa.pbe import Batch
 from doxa.scores import SCORES
 from doxa.systems import build
 from doxa.training.candidates import draw_candidates, every_candidate

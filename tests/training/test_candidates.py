@@ -5,8 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data.negatives import corrupt_triples
 from doxa.data.triples import TripleIndex
-from doxa.training.candidates import corrupt_triples, draw_candidates, every_candidate
+from doxa.training.candidates import draw_candidates, every_candidate
 from tests.worlds import beliefs, random_pbe
 
 

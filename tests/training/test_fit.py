@@ -10,11 +10,12 @@ from doxa.calibration import curves as calibrator
 from doxa.calibration.rules import log_products, log_terms
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
-from doxa.data.beliefs import Beliefs, split
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.splits import split
 from doxa.errors import DoxaError
 from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.evaluation.report import labeled_beliefs
 from doxa.inference import judge
 from doxa.systems import build
 from doxa.training.fit import _judged, fit
@@ -138,9 +139,9 @@ def test_words_that_mislead_validation_count_less():
 
 def test_more_validation_beliefs_are_judged_where_entities_are_few(parts, monkeypatch):
     pbe, random = build(parts[0], Settings(dimension=2)), np.random.default_rng(0)
-    monkeypatch.setattr("doxa.fitting.MOST_JUDGED", 5)
-    monkeypatch.setattr("doxa.fitting.MOST_COMPARED", 90_000)
+    monkeypatch.setattr("doxa.training.fit.MOST_JUDGED", 5)
+    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 90_000)
     assert len(_judged(pbe, parts[0], random)) == 9
-    monkeypatch.setattr("doxa.fitting.MOST_COMPARED", 10_000)
+    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 10_000)
     assert len(_judged(pbe, parts[0], random)) == 5
     assert len(_judged(pbe, parts[0].take(np.arange(3)), random)) == 3

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from doxa.config import Settings
-from doxa.pbe import Batch
+from doxa.data.batch import Batch
 from doxa.scores import SCORES
 from doxa.systems import build
 from doxa.training.candidates import draw_candidates, every_candidate

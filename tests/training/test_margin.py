@@ -8,10 +8,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
-from doxa.pbe import Batch
 from doxa.scores.pairwise import Places
 from doxa.systems import build, recipe
 from doxa.training.candidates import Candidates, every_candidate

@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from doxa.config import Settings
-from doxa.pbe import Batch
+from doxa.data.batch import Batch
 from doxa.scores.pairwise import Places
 from doxa.systems import build
 from doxa.training.candidates import Candidates, every_candidate

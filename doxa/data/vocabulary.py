@@ -1,0 +1,118 @@
+"""Vocabularies: the names of entities, relations and words, and their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from doxa.errors import DoxaError, UnknownName, did_you_mean
+
+Ids = NDArray[np.int64]
+
+UNKNOWN = -1
+"""The id of a name that the vocabulary does not hold."""
+
+SUGGESTIONS = 20_000
+"""Names that a suggestion is looked for among, at most."""
+
+
+class Vocabulary:
+    """Distinct names of one kind (entity, relation or word); a name's id is its position in the list."""
+
+    def __init__(self, names: pl.Series, kind: str) -> None:
+        self.names = names.cast(pl.String).alias("name")
+        self.kind = kind
+        if self.names.null_count() or self.names.n_unique() != len(self.names):
+            raise DoxaError(f"the list of {kind} names has empty or repeated entries")
+
+    @classmethod
+    def of(cls, kind: str, *columns: pl.Series) -> Vocabulary:
+        """The distinct values of several columns, in order of first appearance."""
+        together = pl.concat([column.cast(pl.String).alias("name") for column in columns])
+        return cls(together.drop_nulls().unique(maintain_order=True), kind)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __getitem__(self, identifier: int) -> str:
+        return str(self.names[int(identifier)])
+
+    @cached_property
+    def _enum(self) -> pl.Enum:
+        return pl.Enum(self.names)
+
+    def ids(self, values: pl.Series) -> Ids:
+        """The id of every value, `UNKNOWN` where the vocabulary lacks it."""
+        if not len(self.names):
+            return np.full(len(values), UNKNOWN, np.int64)
+        codes = values.cast(pl.String).cast(self._enum, strict=False).to_physical()
+        return codes.cast(pl.Int64).fill_null(UNKNOWN).to_numpy().astype(np.int64)
+
+    def id(self, name: str) -> int:
+        """The id of one name; an unknown name is an error that offers the nearest names."""
+        identifier = self.names.index_of(name)
+        if identifier is None:
+            raise UnknownName(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
+        return int(identifier)
+
+    def require(self, names: Sequence[str]) -> Ids:
+        """The ids of several names; an unknown name is an error that offers the nearest names."""
+        if len(names) == 1:
+            return np.array([self.id(names[0])])
+        ids = self.ids(pl.Series(names, dtype=pl.String))
+        if (ids == UNKNOWN).any():
+            self.id(names[int(np.argmin(ids))])
+        return ids
+
+    def _suggestion(self, name: str) -> str:
+        plain = name.lower()
+        lowered = self.names.str.to_lowercase()
+        if (lowered == plain).any():
+            return f" Did you mean {self.names.filter(lowered == plain)[0]!r}?"
+        near = (lowered.str.len_chars().cast(pl.Int64) - len(plain)).abs() <= 2
+        for likely in (near & (lowered.str.slice(0, 1) == plain[:1]), near, lowered.str.contains(plain, literal=True)):
+            suggestion = did_you_mean(name, self.names.filter(likely).head(SUGGESTIONS))
+            if suggestion:
+                return suggestion
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabularies:
+    """The three vocabularies that a set of beliefs is written in."""
+
+    entities: Vocabulary
+    relations: Vocabulary
+    words: Vocabulary
+
+
+class VocabularyBuilder:
+    """Names to ids: those of a vocabulary (`UNKNOWN` for others), or new ids in order of first appearance."""
+
+    def __init__(self, kind: str, vocabulary: Vocabulary | None = None) -> None:
+        self.kind, self._vocabulary = kind, vocabulary
+        self._type = pl.Categorical(pl.Categories.random("doxa"))
+        self.count = 0
+        self._anchor = pl.Series([], dtype=self._type)
+        """Polars forgets the codes when no series has them any more."""
+
+    def codes(self, values: pl.Series) -> NDArray[np.int32]:
+        if self._vocabulary is not None:
+            return self._vocabulary.ids(values).astype(np.int32)
+        codes = values.cast(pl.String).cast(self._type).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
+        self.count = max(self.count, int(codes.max(initial=-1)) + 1)
+        return codes
+
+    def vocabulary(self) -> Vocabulary:
+        names = pl.Series(np.arange(self.count, dtype=np.uint32)).cat.to(self._type)
+        return Vocabulary(names.cast(pl.String), self.kind)
+
+
+def id_map(source: Vocabulary, target: Vocabulary) -> Ids:
+    """For each id of `source` its id in `target`; one more entry at the end keeps `UNKNOWN` at `UNKNOWN`."""
+    return np.append(target.ids(source.names), UNKNOWN)
