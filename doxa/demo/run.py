@@ -52,9 +52,7 @@ def run(folder: Path, force: bool = False) -> None:
     began = time.monotonic()
     out.rule("[bold]doxa · knowledge-base completion with probabilities", align="left", style="dim")
     say(f"Training data, an atlas of the world: {train}")
-    say(
-        "Each belief is a triple with the words that stated it and a confidence. About 1 in 20 training beliefs is false.\n"
-    )
+    say("A belief is a triple with the words that stated it and a confidence. 1 in 20 training beliefs is false.\n")
     with training_progress() as report:
         model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
     with busy("evaluating on the test beliefs"):

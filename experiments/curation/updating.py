@@ -1,11 +1,11 @@
-"""Growth of FB15k without training anew, twice: the model of what is left learns the tenth that was hidden, or that and
-all beliefs of the 200 hidden entities.
+"""Updates of a model of FB15k instead of training again, in two cases: the model of the remaining beliefs gets the
+hidden tenth, or the hidden tenth and all beliefs of the 200 hidden entities.
 
     python experiments/curation/updating.py --data DIR --work WORK
 
-Filtered MRR on a sample of the test set, beside the model that learnt the same from the start. Time is that of the
-processor, since the machine is shared; training anew counts as so many times its first epoch, validation and
-calibration left out.
+Measures filtered MRR on a sample of the test set, against the model trained on the same beliefs from the start. Times
+are processor times, since the machine is shared. The time of training again is the time of one epoch times the number
+of epochs, without validation and calibration.
 """
 
 from __future__ import annotations
@@ -30,45 +30,45 @@ TESTED = 2500
 
 
 def main() -> None:
-    """Update, and compare with what was learnt from everything."""
-    given = options(__doc__)
-    hidden = hide(given.data)
-    less = model_of_less(hidden, given.work)
-    some, left = hidden.some.to_frame(), hidden.left.to_frame()
-    both = Beliefs.from_frame(some.vstack(hidden.strange.to_frame()))
-    found = {
-        "a_tenth": grown(hidden, less, model_of_more(hidden, given.work), Beliefs.from_frame(some),
-                         Beliefs.from_frame(left.vstack(some))),
-        "with_new_entities": grown(hidden, less, model_of_all(hidden, given.work), both, hidden.everything),
+    """Update, and compare with the models trained from the start."""
+    arguments = options(__doc__)
+    hidden = hide(arguments.data)
+    less = model_of_less(hidden, arguments.work)
+    random, left = hidden.random.to_frame(), hidden.left.to_frame()
+    both = Beliefs.from_frame(random.vstack(hidden.of_entities.to_frame()))
+    figures = {
+        "a_tenth": compare(hidden, less, model_of_more(hidden, arguments.work), Beliefs.from_frame(random),
+                         Beliefs.from_frame(left.vstack(random))),
+        "with_new_entities": compare(hidden, less, model_of_all(hidden, arguments.work), both, hidden.everything),
     }  # fmt: skip
-    keep("updating", found)
+    keep("updating", figures)
 
 
-def grown(hidden: Hidden, less: Model, anew: Model, new: Beliefs, everything: Beliefs) -> dict[str, Any]:
-    """`less` updated with the new beliefs beside the model that learnt everything anew."""
-    known = hidden.test.where(hidden.test.encode(anew.names).seen)
+def compare(hidden: Hidden, less: Model, anew: Model, new: Beliefs, everything: Beliefs) -> dict[str, Any]:
+    """`less` updated with the new beliefs, against the model trained on everything."""
+    known = hidden.test.where(hidden.test.encode(anew.vocabularies).seen)
     rows = np.random.default_rng([0, 16]).permutation(len(known))[:TESTED]
     test = known.take(np.sort(rows))
     began = time.process_time()
-    found = update(less, new)
+    updated = update(less, new)
     seconds = time.process_time() - began
     truth = [hidden.everything, hidden.every_valid, hidden.test]
-    mrr = {name: quality(model, test, truth) for name, model in (("before", less), ("updated", found.model),
+    mrr = {name: filtered_mrr(model, test, truth) for name, model in (("before", less), ("updated", updated.model),
                                                                  ("anew", anew))}  # fmt: skip
     whole = SETTINGS["epochs"] * epoch_seconds(everything)
     return {
         "old_beliefs": len(hidden.left),
         "new_beliefs": len(new),
-        "new_entities": found.done["new_entities"],
+        "new_entities": updated.done["new_entities"],
         "processor_seconds": {"update": round(seconds, 1), "anew": round(whole, 1), "share": seconds / whole},
         "filtered_mrr": mrr,
         "points_lost": 100 * (mrr["anew"] - mrr["updated"]),
-        "drift": vars(found.drift),
+        "drift": vars(updated.drift),
     }
 
 
-def quality(model: Model, test: Beliefs, truth: list[Beliefs]) -> float:
-    """Filtered MRR of both sides; a belief with an entity the model never saw counts as a guess."""
+def filtered_mrr(model: Model, test: Beliefs, truth: list[Beliefs]) -> float:
+    """Filtered MRR of heads and tails; a belief with an unseen entity counts as a guess."""
     asked = test.encode(model.vocabularies)
     triples = np.concatenate([part.encode(model.vocabularies).triples for part in truth])
     filter_ = TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
@@ -78,7 +78,7 @@ def quality(model: Model, test: Beliefs, truth: list[Beliefs]) -> float:
 
 
 def epoch_seconds(beliefs: Beliefs) -> float:
-    """Processor time of one epoch of training, validation and calibration left out."""
+    """Processor time of one training epoch, without validation and calibration."""
     settings = chosen(recipe(SETTINGS | {"epochs": 1}), beliefs)
     trainer = Trainer(build(beliefs, settings), beliefs, settings)
     began = time.process_time()
