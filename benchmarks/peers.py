@@ -23,16 +23,17 @@ import numpy as np
 import torch
 
 import doxa
+from doxa.config import automatic
 from doxa.lab.bench import machine
 from doxa.systems import build, recipe
-from doxa.training.loop import Trainer
+from doxa.training.steps import Steps
 
 PEERS = {"pykeen": ["torch==2.13.0", "pykeen==1.11.1"]}
 """Packages of each environment."""
 
 QUALITY = {
-    "complex": {"score": "complex", "dimension": 300, "batch": 1024, "n3": 0.001, "relation_weight": 0.25},
-    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0, "candidates": 64},
+    "complex": {"score": "complex", "dimension": 300, "batch_size": 1024, "n3": 0.001, "relation_weight": 0.25},
+    "translation": {"score": "translation", "entity_norm": "unit", "scale": 18.0, "num_candidates": 64},
 }
 """Settings of the runs that compare filtered MRR."""
 
@@ -64,7 +65,7 @@ def sampled(arguments: argparse.Namespace) -> dict[str, Any]:
     """Candidates scored per second with sampled candidates."""
     results: dict[str, Any] = {}
     for score in ("translation", "complex"):
-        settings = {"score": score, "dimension": arguments.dimension, "batch": arguments.batch}
+        settings = {"score": score, "dimension": arguments.dimension, "batch_size": arguments.batch}
         ours = comparisons(arguments, settings)
         theirs = pykeen(arguments, "sampled", score, "--negatives", "256", "--seconds", str(arguments.seconds))
         results[score] = {"doxa": ours, "pykeen": theirs["comparisons_per_second"],
@@ -76,7 +77,12 @@ def everyone(arguments: argparse.Namespace) -> dict[str, Any]:
     """Candidates scored per second with all entities as candidates."""
     results: dict[str, Any] = {}
     for score in ("translation", "complex"):
-        settings = {"score": score, "dimension": arguments.dimension, "batch": arguments.batch, "estimator": "exact"}
+        settings = {
+            "score": score,
+            "dimension": arguments.dimension,
+            "batch_size": arguments.batch,
+            "estimator": "exact",
+        }
         ours = comparisons(arguments, settings)
         theirs = pykeen(arguments, "all", score, "--seconds", str(arguments.seconds))
         results[score] = {"doxa": ours, "pykeen": theirs["comparisons_per_second"],
@@ -115,16 +121,16 @@ def comparisons(arguments: argparse.Namespace, values: dict[str, Any]) -> float:
     """Entity candidates that doxa scores per second of training, heads and tails (relations not counted)."""
     torch.set_num_threads(os.cpu_count() or 1)
     beliefs = doxa.read(arguments.data / "train.tsv")
-    settings = recipe(values)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
+    settings = automatic(recipe(values), len(beliefs), len(beliefs.vocabularies.entities))
+    steps = Steps(build(beliefs, settings), beliefs, settings)
     every = settings.training_estimator == "exact"
-    each = sum(len(np.unique(side)) if every else trainer.settings.candidates for side in (beliefs.head, beliefs.tail))
-    trainer.warm_up()
-    order, step, began = trainer.order(0), 0, time.perf_counter()
+    each = sum(len(np.unique(side)) if every else settings.num_candidates for side in (beliefs.head, beliefs.tail))
+    steps.warm_up()
+    step, began = 0, time.perf_counter()
     while time.perf_counter() - began < arguments.seconds:
-        trainer.step(step, order, 0.0)
+        steps.take(step, 0.0)
         step += 1
-    return step * trainer.batch * each / (time.perf_counter() - began)
+    return step * settings.batch_size * each / (time.perf_counter() - began)
 
 
 def pykeen(arguments: argparse.Namespace, what: str, score: str, *more: str) -> dict[str, Any]:

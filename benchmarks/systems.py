@@ -17,11 +17,10 @@ from pathlib import Path
 import torch
 
 import doxa
-from doxa.config import Settings
+from doxa.config import Settings, automatic
 from doxa.scores import SCORES
 from doxa.systems import SYSTEMS, build, parameters, recipe
-from doxa.training.automatic import chosen
-from doxa.training.loop import Trainer
+from doxa.training.steps import Steps
 
 WARM_UP = 3
 """Steps before the clock starts."""
@@ -40,7 +39,7 @@ def main() -> None:
     wanted += [{"system": name} for name in SYSTEMS if name != "pbe"]
     for values in wanted:
         wanted_size = {"dimension": 50} if values.get("score") in MATRICES else {}
-        settings = chosen(recipe(values | wanted_size), beliefs)
+        settings = automatic(recipe(values | wanted_size), len(beliefs), sizes[0])
         speed = beliefs_per_second(beliefs, settings, arguments.seconds)
         rows.append((settings, speed, parameters(settings, *sizes)))
         print(f"  {settings.system} {settings.score}: {speed:,.0f} beliefs/s", flush=True)
@@ -54,15 +53,14 @@ MATRICES = ("structured", "single_layer", "bilinear", "neural_tensor")
 def beliefs_per_second(beliefs: doxa.Beliefs, settings: Settings, seconds: float) -> float:
     """Speed of training steps after the warm-up."""
     torch.set_num_threads(os.cpu_count() or 1)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    order, step = trainer.order(0), 0
+    steps, step = Steps(build(beliefs, settings), beliefs, settings), 0
     for step in range(WARM_UP):
-        trainer.step(step, order, 0.0)
+        steps.take(step, 0.0)
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         step += 1
-        trainer.step(step, order, 0.0)
-    return (step + 1 - WARM_UP) * trainer.batch / (time.perf_counter() - began)
+        steps.take(step, 0.0)
+    return (step + 1 - WARM_UP) * settings.batch_size / (time.perf_counter() - began)
 
 
 def show(data: str, beliefs: doxa.Beliefs, rows: list[tuple[Settings, float, int]]) -> None:
@@ -73,7 +71,7 @@ def show(data: str, beliefs: doxa.Beliefs, rows: list[tuple[Settings, float, int
     print("| system | score | dimension | batch × candidates | beliefs/s | ratio | parameters |")
     print("|---|---|---|---|---|---|---|")
     for settings, speed, size in rows:
-        block = f"{settings.batch} × {settings.candidates}"
+        block = f"{settings.batch_size} × {settings.num_candidates}"
         print(f"| {settings.system} | {settings.score} | {settings.dimension} | {block} | {speed:,.0f} "
               f"| {speed / base:.2f} | {size:,} |")  # fmt: skip
 

@@ -6,46 +6,79 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from doxa.api import (
-        Answer,
-        Beliefs,
-        DoxaError,
-        Evaluation,
-        Model,
-        Settings,
-        evaluate,
-        fit,
-        load,
-        read,
-        split,
-        write,
-    )
-
-# Threads that wait by spinning hold up the very threads they wait for as soon as anything else runs on the machine:
-# training was seen to slow down twentyfold. A short spin, then sleep, costs nothing when the machine is idle.
-# It must be said before torch is loaded.
+# Threads that spin while they wait block the threads they wait for as soon as anything else runs on the machine:
+# training was seen to slow down twentyfold. A short spin, then sleep, costs nothing on an idle machine. It must be set
+# before torch is loaded; a value that the user set stays.
 os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
+
+_PUBLIC = {
+    "Answer": "doxa.inference.answer",
+    "BadFile": "doxa.errors",
+    "BadModel": "doxa.errors",
+    "Beliefs": "doxa.data.beliefs",
+    "CannotAnswer": "doxa.errors",
+    "DoxaError": "doxa.errors",
+    "Evaluation": "doxa.evaluation.report",
+    "Model": "doxa.model",
+    "Settings": "doxa.config",
+    "Slot": "doxa.slots",
+    "UnknownName": "doxa.errors",
+    "UsageError": "doxa.errors",
+    "evaluate": "doxa.evaluation.report",
+    "fit": "doxa.model",
+    "inspect": "doxa.formats",
+    "load": "doxa.model",
+    "read": "doxa.formats",
+    "split": "doxa.data.splits",
+    "tune": "doxa.training.tuning",
+    "write": "doxa.formats",
+}
+"""Public names and the modules that define them."""
+
+if TYPE_CHECKING:
+    from doxa.config import Settings
+    from doxa.data.beliefs import Beliefs
+    from doxa.data.splits import split
+    from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
+    from doxa.evaluation.report import Evaluation, evaluate
+    from doxa.formats import inspect, read, write
+    from doxa.inference.answer import Answer
+    from doxa.model import Model, fit, load
+    from doxa.slots import Slot
+    from doxa.training.tuning import tune
+
 __all__ = [
     "Answer",
+    "BadFile",
+    "BadModel",
     "Beliefs",
+    "CannotAnswer",
     "DoxaError",
     "Evaluation",
     "Model",
     "Settings",
+    "Slot",
+    "UnknownName",
+    "UsageError",
     "evaluate",
     "fit",
+    "inspect",
     "load",
     "read",
     "split",
+    "tune",
     "write",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Public names are loaded when first used, so that `import doxa` and `doxa --help` stay quick."""
-    if name in __all__:
-        return getattr(import_module("doxa.api"), name)
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module 'doxa' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__", "__doc__"])

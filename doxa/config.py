@@ -1,167 +1,203 @@
-"""Settings: every knob of a training run, declared once.
+"""Settings: every option of a run, declared once, in four groups.
 
-The command line (`--set name=value`), the saved model and docs/settings.md all read this one class.
+    model      what is built            training   how it is trained
+    judging    how beliefs are judged   running    where and how it runs; never changes what is learned
+
+Judging and running settings can be changed without training again. The options of a score are declared in its own file
+and travel here as the mapping `score_options`, which `doxa.systems` checks.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from doxa.errors import DoxaError, UsageError, did_you_mean
+from doxa.errors import BadFile, UsageError
+
+GROUPS = ("model", "training", "judging", "running")
+
+RENAMED = {
+    "candidates": "num_candidates",
+    "negatives": "negative_weight",
+    "avoid_known": "filter_negatives",
+    "holdout": "validation_fraction",
+    "validate_by": "stop_on",
+    "optimiser": "optimizer",
+    "batch": "batch_size",
+    "crowd": "max_answers",
+    "diffusion": "graph_smoothing",
+    "falsehoods": "negatives_from",
+    "verdict": "decision_rule",
+}
+"""Names of settings in version 0.1 and what they are called now."""
+
+RENAMED_VALUES = {("decision_rule", "weighed"): "learned"}
+
+BATCH_SIZE, MARGIN_BATCH_SIZE, SMALLEST_BATCH = 512, 1024, 16
+"""Beliefs per step: of a likelihood, of margin ranking whose steps are cheaper, and at least."""
+
+STEPS_PER_EPOCH = 20
+"""Steps that an epoch of few beliefs still takes."""
+
+NUM_CANDIDATES = 512
 
 
-def _setting(default: Any, about: str, choices: tuple[Any, ...] = (), low: float | None = None) -> Any:
-    return field(default=default, metadata={"about": about, "choices": choices, "low": low})
+def setting(
+    default: Any, about: str, group: str = "model", choices: tuple[Any, ...] = (), low: float | None = None
+) -> Any:
+    """A field of settings: its default, its meaning, its group and the values it may take."""
+    return field(default=default, metadata={"about": about, "group": group, "choices": choices, "low": low})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model is built and learnt. Frozen: use `replace` to vary it."""
+    """How a model is built, trained, judged by and run. Frozen: `changed` gives a copy with other values."""
 
-    system: str = _setting(
-        "pbe", "recipe: score, objective, corruption and constraints together; `doxa systems` lists them"
+    system: str = setting("pbe", "Recipe of score, objective, sampler and constraints; `doxa systems` lists them.")
+    score: str = setting("translation", "Score D(h, r, t), the plausibility of a triple; `doxa systems` lists them.")
+    dimension: int = setting(200, "Dimension of the entity, relation and word vectors.", low=1)
+    scale: float = setting(
+        0.0, "Factor on the score inside the softmax (1 in the paper). 0 = the score's default, 4 or 1.", low=0
     )
-    score: str = _setting("translation", "D(h, r, t), the plausibility of a triple; `doxa systems` lists them")
-    dimension: int = _setting(200, "length of the vectors of entities, relations and words", low=1)
-    hidden: int = _setting(
-        0, "units of the single_layer score, slices of neural_tensor; 0 = the score's own: 50 and 4", low=0
-    )
-    diffusion: int = _setting(
+    mentions: bool = setting(True, "Train word vectors on mentions where there are any (Eqs 11, 12).")
+    graph_smoothing: int = setting(
         0,
-        "steps by which entity vectors are averaged along the graph before learning; about 64 on sparse graphs",
+        "Random-walk steps that average entity vectors over graph neighbors before training; about 64 suits sparse graphs.",
         low=0,
     )
-    norm: int = _setting(2, "distance of the translation scores: L1 or L2", (1, 2))
-    alpha: float = _setting(4.0, "bias α of Eq. 7; cancels in softmaxes, decides in logistic estimates")
-    learn_alpha: bool = _setting(True, "learn α where it matters, with the negative estimator (else it stays as given)")
-    scale: float = _setting(
-        0.0,
-        "factor on the score inside probabilities (1 in the paper); 0 = the score's own, 4 or 1",
-        low=0,
-    )
-    mentions: bool = _setting(True, "learn from the words of mentions where there are any (Eqs 11, 12)")
+    score_options: Mapping[str, Any] = field(default_factory=dict)
 
-    objective: str = _setting(
-        "likelihood",
-        "likelihood (Eq. 4), fit of the given confidence (Eq. 5), or margin ranking as in the earlier systems",
-        ("likelihood", "confidence", "margin"),
-    )
-    confidence: str = _setting(
+    objective: str = setting(
+        "likelihood", "Training objective: likelihood (Eq. 4), fit of the confidence (Eq. 5), or margin ranking.",
+        "training", ("likelihood", "confidence", "margin"),
+    )  # fmt: skip
+    confidence: str = setting(
         "weight",
-        "what confidence is in the likelihood: a belief's weight (in margin ranking too), the share of it that is true "
-        "(label, with the negative estimator), or nothing",
-        ("weight", "label", "ignore"),
-    )
-    estimator: str = _setting(
+        "Use of confidence in the likelihood: weight of a belief, soft label (with the negative estimator), or ignored.",
+        "training", ("weight", "label", "ignore"),
+    )  # fmt: skip
+    estimator: str = setting(
         "auto",
-        "training softmaxes: sampled candidates, negative sampling (Eqs 13–18) or exact; "
-        "auto is negative where confidence is fitted (Eq. 5, or as label), else sampled",
-        ("auto", "sampled", "negative", "exact"),
+        "Softmax in training: sampled candidates, negative sampling (Eqs 13–18) or exact. "
+        "auto = negative where confidence is fitted, else sampled.",
+        "training", ("auto", "sampled", "negative", "exact"),
+    )  # fmt: skip
+    num_candidates: int = setting(
+        0, "Candidates per term, shared by a batch. 0 = 512, or all where there are fewer.", "training", low=0
     )
-    candidates: int = _setting(0, "candidates drawn per term and shared by a batch; 0 = 512, or all there are", low=0)
-    negatives: int = _setting(10, "k of Eqs 13–16: weight of the negatives (estimator negative)", low=1)
-    epsilon: float = _setting(1e-6, "floor ε inside the logarithm of Eq. 17", low=0)
-    eta: float = _setting(1e-6, "floor η inside the logarithm of Eq. 18", low=0)
-    head_weight: float = _setting(1.0, "weight of log Pr(h|r,t) in the objective", low=0)
-    relation_weight: float = _setting(1.0, "weight of log Pr(r|h,t) in the objective", low=0)
-    tail_weight: float = _setting(1.0, "weight of log Pr(t|h,r) in the objective", low=0)
-    mention_weight: float = _setting(1.0, "weight of log Pr(r|m) in the objective", low=0)
-    margin: float = _setting(1.0, "γ of margin ranking: how far above a falsehood a truth should score", low=0)
-    corruption: str = _setting(
-        "uniform",
-        "margin ranking: head and tail are corrupted equally, or the side with fewer answers more often (Bernoulli)",
-        ("uniform", "bernoulli"),
+    negative_weight: int = setting(
+        10, "k of Eqs 13–16: weight of the negatives (negative estimator).", "training", low=1
     )
-    crowd: int = _setting(
+    epsilon: float = setting(1e-6, "Floor ε inside the logarithm of Eq. 17.", "training", low=0)
+    eta: float = setting(1e-6, "Floor η inside the logarithm of Eq. 18.", "training", low=0)
+    head_weight: float = setting(1.0, "Weight of log Pr(h|r,t) in the objective.", "training", low=0)
+    relation_weight: float = setting(1.0, "Weight of log Pr(r|h,t) in the objective.", "training", low=0)
+    tail_weight: float = setting(1.0, "Weight of log Pr(t|h,r) in the objective.", "training", low=0)
+    mention_weight: float = setting(1.0, "Weight of log Pr(r|m) in the objective.", "training", low=0)
+    margin: float = setting(1.0, "Margin γ of margin ranking.", "training", low=0)
+    corruption: str = setting(
+        "uniform", "Margin ranking: corrupt head and tail equally, or the slot with fewer answers more often (Bernoulli).",
+        "training", ("uniform", "bernoulli"),
+    )  # fmt: skip
+    max_answers: int = setting(
         0,
-        "a head or tail asked for with more answers in train than this counts as if it had just so many; 0 = all alike",
+        "Cap on a query's weight: a query with more than N known answers contributes as if it had N. 0 = no cap.",
+        "training",
         low=0,
     )
-    avoid_known: bool = _setting(False, "never hold a known fact against a belief when its candidates include one")
-    entity_norm: str = _setting(
-        "free",
-        "entity vectors: free, of length 1 (unit), or of length at most 1 (ball)",
-        ("free", "unit", "ball"),
+    filter_negatives: bool = setting(False, "Remove known facts from the negatives of a belief.", "training")
+    entity_norm: str = setting(
+        "free", "Constraint on entity vectors: none (free), length 1 (unit), or length at most 1 (ball).",
+        "training", ("free", "unit", "ball"),
+    )  # fmt: skip
+    l2: float = setting(0.0, "L2 regularization of every vector that a belief's score uses.", "training", low=0)
+    n3: float = setting(0.0, "N3 regularization of a belief's vectors (for distmult and complex).", "training", low=0)
+    optimizer: str = setting(
+        "adagrad", "Row-wise Adagrad, or plain SGD as in the paper.", "training", ("adagrad", "sgd")
     )
-    orthogonality: float = _setting(0.0, "penalty on hyperplanes not at right angles to their steps (TransH)", low=0)
-    l2: float = _setting(0.0, "penalty on squared sizes of all that a belief's score is made of", low=0)
-    n3: float = _setting(
-        0.0, "penalty on cubed sizes of the vectors of a belief (for products: distmult, complex)", low=0
+    learning_rate: float = setting(0.1, "Learning rate at the start.", "training", low=1e-12)
+    schedule: str = setting(
+        "linear", "Learning rate: linear decay to zero, or constant.", "training", ("linear", "constant")
     )
-
-    optimizer: str = _setting("adagrad", "row-wise Adagrad, or plain SGD as in the paper", ("adagrad", "sgd"))
-    learning_rate: float = _setting(0.1, "step size at the start", low=1e-12)
-    schedule: str = _setting("linear", "learning rate: linear fall to zero, or constant", ("linear", "constant"))
-    batch: int = _setting(
+    batch_size: int = setting(
         0,
-        "beliefs per step; 0 = 512 (1024 in margin ranking), fewer where an epoch would have less than 20 steps",
+        "Beliefs per step. 0 = 512 (1024 in margin ranking), fewer where an epoch would have less than 20 steps.",
+        "training",
         low=0,
     )
-    epochs: int = _setting(30, "passes over the beliefs (a time budget replaces it)", low=1)
-    time_budget: float = _setting(0.0, "seconds of training; the schedule stretches to it; 0 = by epochs", low=0)
-
-    holdout: float = _setting(0.05, "share of train kept for validation when no validation set is given", low=0)
-    validate_by: str = _setting(
+    epochs: int = setting(30, "Passes over the training beliefs; a time budget replaces them.", "training", low=1)
+    time_budget: float = setting(
+        0.0, "Seconds of training; the schedule stretches to them. 0 = by epochs.", "training", low=0
+    )
+    validation_fraction: float = setting(
+        0.05, "Share of train held out for validation when there is no validation set.", "training", low=0
+    )
+    stop_on: str = setting(
         "auto",
-        "quality to stop on: filtered MRR of what the system answers, accuracy of verdicts, or error of confidence; "
-        "auto is the last where confidence is fitted (Eq. 5, or as label), else the first",
-        ("auto", "ranking", "accuracy", "confidence"),
+        "Validation metric to stop on: filtered MRR of what the system answers, classification accuracy, or error of "
+        "the confidence. auto = confidence where it is fitted, else ranking.",
+        "training", ("auto", "ranking", "accuracy", "confidence"),
+    )  # fmt: skip
+    validation_sample: int = setting(2000, "Validation beliefs evaluated after every epoch.", "training", low=1)
+    patience: int = setting(
+        5, "Epochs without progress before stopping. 0 = never; a time budget turns it off.", "training", low=0
     )
-    validation_sample: int = _setting(2000, "validation beliefs ranked after every epoch", low=1)
-    patience: int = _setting(
-        5, "epochs without progress before stopping; 0 = never, and none under a time budget", low=0
-    )
-    verdict: str = _setting(
+    seed: int = setting(0, "Seed of all randomness.", "training", low=0)
+
+    decision_rule: str = setting(
         "product",
-        "what is held against a relation's threshold: the product of probabilities (Section 5.4), the same without "
-        "Pr(r|h,t) (entities), Pr(t|h,r) alone, D, or both probabilities of entities and how many answers are known "
-        "already, weighed for each relation as validation shows",
-        ("product", "entities", "tail", "score", "weighed"),
+        "Score that a relation's threshold is applied to: the product of probabilities (Section 5.4), the same without "
+        "Pr(r|h,t) (entities), Pr(t|h,r) alone (tail), D (score), or a logistic regression per relation on the "
+        "entity probabilities and answer counts (learned).",
+        "judging", ("product", "entities", "tail", "score", "learned"),
+    )  # fmt: skip
+    negatives_from: str = setting(
+        "relation", "Negatives for unlabeled validation beliefs: entities seen in that slot of the relation, or all.",
+        "judging", ("relation", "all"),
+    )  # fmt: skip
+    base_rate: float = setting(
+        0.0, "Share of true beliefs that credence is stated for. 0 = as in validation.", "judging", low=0
     )
-    falsehoods: str = _setting(
-        "relation",
-        "falsehoods made of unlabeled validation beliefs: an entity replaced by one seen there with the relation, "
-        "or by any at all",
-        ("relation", "all"),
+
+    checkpoint_seconds: float = setting(60.0, "Seconds between checkpoints.", "running", low=0)
+    workers: int = setting(
+        1, "Training processes on shared tables; more than one is not exactly repeatable.", "running", low=1
     )
-    base_rate: float = _setting(
-        0.0, "share of truths among beliefs to be judged, which credence is stated for; 0 = as in validation", low=0
+    threads: int = setting(
+        0,
+        "Threads of a single worker. 0 = one per core, or OMP_NUM_THREADS; several workers have one each.",
+        "running",
+        low=0,
     )
-    checkpoint_seconds: float = _setting(60.0, "seconds between checkpoints", low=0)
-    seed: int = _setting(0, "the one seed all randomness is spawned from", low=0)
-    workers: int = _setting(1, "processes that learn side by side; more than one is not exactly repeatable", low=1)
-    threads: int = _setting(0, "threads of a single worker, 0 = one per core; several workers have one each", low=0)
 
     def __post_init__(self) -> None:
-        for knob in fields(self):
-            _check(knob, getattr(self, knob.name))
+        check(self)
         if self.seed >= 2**63:
             raise UsageError(f"setting seed is {self.seed}; expected a number below 2^63")
-        if self.base_rate >= 1:
-            raise UsageError(f"setting base_rate is {self.base_rate}; expected a share below 1")
-        if self.holdout >= 1:
-            raise UsageError(f"setting holdout is {self.holdout}; expected a share below 1")
+        for name in ("base_rate", "validation_fraction"):
+            if getattr(self, name) >= 1:
+                raise UsageError(f"setting {name} is {getattr(self, name)}; expected a share below 1")
+        softmax = self.estimator in ("sampled", "exact")
         if self.objective == "margin" and self.estimator != "auto":
             raise UsageError(
                 f"objective=margin compares scores and has no use for estimator={self.estimator}",
                 "leave the estimator out, or choose objective=likelihood",
             )
-        if self.objective == "confidence" and self.estimator in ("sampled", "exact"):
+        if self.objective == "confidence" and softmax:
             raise UsageError(
                 f"objective=confidence cannot use estimator={self.estimator}: a softmax cannot reach "
                 "confidence 1 for one-to-many relations",
                 "leave the estimator out, or set estimator=negative",
             )
-
-        if self.confidence == "label" and (self.objective != "likelihood" or self.estimator in ("sampled", "exact")):
+        if self.confidence == "label" and (self.objective != "likelihood" or softmax):
             other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"
             raise UsageError(
-                f"confidence=label cannot go with {other}: it is a way of the negative estimator of the likelihood",
+                f"confidence=label cannot go with {other}: soft labels belong to the likelihood's negative estimator",
                 "leave one of the two out",
             )
 
@@ -176,97 +212,102 @@ class Settings:
 
     @property
     def fits_confidence(self) -> bool:
-        """Whether σ(D) is made to come near the confidence given, by Eq. 5 or by labels."""
+        """Whether training fits σ(D) to the confidence, by Eq. 5 or by soft labels."""
         return self.objective == "confidence" or self.confidence == "label"
 
     @property
-    def quality(self) -> str:
-        """What validation looks at once `auto` is resolved."""
-        if self.validate_by != "auto":
-            return self.validate_by
+    def metric(self) -> str:
+        """The validation metric once `auto` is resolved."""
+        if self.stop_on != "auto":
+            return self.stop_on
         return "confidence" if self.fits_confidence else "ranking"
 
-    @property
-    def learns_alpha(self) -> bool:
-        """Softmaxes do not depend on α: learning it there would only follow rounding errors."""
-        return self.learn_alpha and self.training_estimator == "negative"
-
     def changed(self, **values: Any) -> Settings:
-        """These settings with some replaced; unknown names are refused with a suggestion."""
-        for name in values:
-            _knob(name)
-        return replace(self, **values)
+        """A copy with other values; names that are no settings become options of the score."""
+        renamed = [name for name in values if name in RENAMED]
+        if renamed:
+            raise UsageError(f"setting {renamed[0]!r} is called {RENAMED[renamed[0]]!r} now")
+        known = {name: value for name, value in values.items() if name in FIELDS}
+        options = {name: value for name, value in values.items() if name not in FIELDS}
+        return replace(self, **{"score_options": {**self.score_options, **options}, **known})
+
+    def group(self, name: str) -> dict[str, Any]:
+        """The settings of one group by name; the options of the score belong to the model."""
+        values = {knob.name: getattr(self, knob.name) for knob in fields(self) if knob.metadata.get("group") == name}
+        return values | (dict(self.score_options) if name == "model" else {})
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """All values by name, the options of the score among them."""
+        values = asdict(self)
+        return values | values.pop("score_options")
 
 
-def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
-    """`["dimension=50", "norm=1"]` → `{"dimension": 50, "norm": 1}`, each value in its setting's type."""
-    values: dict[str, Any] = {}
-    for assignment in assignments:
-        name, equals, text = assignment.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes name=value, not {assignment!r}")
-        knob = _knob(name.strip())
-        values[knob.name] = _parse(knob, text.strip())
-    return values
+FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings)}
+
+
+def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
+    """The settings with every number that was left open (0) chosen from data and machine."""
+    most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
+    return settings.changed(
+        batch_size=settings.batch_size or min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH)),
+        num_candidates=settings.num_candidates or min(NUM_CANDIDATES, entities),
+        threads=settings.threads or (cores() if settings.workers == 1 else 1),
+    )
+
+
+def cores() -> int:
+    """The cores this process may use; OMP_NUM_THREADS lowers it."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) else available
+
+
+def summary(settings: Settings) -> str:
+    """The automatic choices in a few words."""
+    plural = "s" if settings.threads != 1 else ""
+    by = f"{settings.workers} workers" if settings.workers > 1 else f"{settings.threads} thread{plural}"
+    exact = settings.training_estimator == "exact"
+    candidates = "all candidates" if exact else f"{settings.num_candidates} candidates"
+    return f"{settings.batch_size} beliefs per step, {candidates}, {by}"
+
+
+def migrate(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of an earlier version under today's names: saved models, TOMLs and result files are read through this."""
+    migrated = {RENAMED.get(name, name): value for name, value in values.items()}
+    if migrated.get("hidden") == 0:  # it stood for the score's default
+        del migrated["hidden"]
+    return {
+        name: RENAMED_VALUES.get((name, value), value) if isinstance(value, str) else value
+        for name, value in migrated.items()
+    }
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The `[settings]` of a file such as `doxa tune` writes."""
+    """The `[settings]` of a file such as `doxa tune` writes, under today's names."""
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as fault:
-        raise DoxaError(f"cannot read settings from {path}: {fault}") from fault
-    values = found.get("settings")
+        raise BadFile(f"cannot read settings from {path}: {fault}") from fault
+    values = content.get("settings")
     if not isinstance(values, dict):
-        raise DoxaError(f"{path} has no [settings]", "put `name = value` lines below a line [settings]")
-    return {_knob(name).name: value for name, value in values.items()}
+        raise BadFile(f"{path} has no [settings]", "put `name = value` lines below a line [settings]")
+    return migrate(values)
 
 
-def from_dict(values: Mapping[str, Any]) -> Settings:
-    """Settings read back from a saved model; names this version does not know are refused."""
-    return Settings().changed(**values)
+def describe() -> list[tuple[str, str, str, str, str]]:
+    """(group, name, default, choices, meaning) of every setting but the options of scores."""
+    rows = [(knob.metadata["group"], *described(knob)) for knob in FIELDS.values() if knob.metadata]
+    return sorted(rows, key=lambda row: GROUPS.index(row[0]))
 
 
-def describe() -> list[tuple[str, str, str, str]]:
-    """(name, default, choices, meaning) of every setting, for help texts and docs."""
-    return [
-        (
-            knob.name,
-            str(knob.default),
-            " · ".join(str(choice) for choice in knob.metadata["choices"]),
-            knob.metadata["about"],
-        )
-        for knob in fields(Settings)
-    ]
+def described(knob: Field[Any]) -> tuple[str, str, str, str]:
+    """(name, default, choices, meaning) of one setting."""
+    choices = " · ".join(str(choice) for choice in knob.metadata["choices"])
+    return knob.name, str(knob.default), choices, knob.metadata["about"]
 
 
-def as_markdown() -> str:
-    """The page docs/settings.md."""
-    lines = [
-        "# Settings",
-        "",
-        "Every knob of a training run: `doxa train … --set name=value`, or a keyword of `doxa.fit`.",
-        "This page is made by `make docs` from the one class that declares them.",
-        "",
-        "| setting | default | choices | meaning |",
-        "|---|---|---|---|",
-    ]
-    cells = [" | ".join(cell.replace("|", "\\|") for cell in row) for row in describe()]
-    return "\n".join([*lines, *(f"| {row} |" for row in cells)]) + "\n"
-
-
-def _knob(name: str) -> Field[Any]:
-    for knob in fields(Settings):
-        if knob.name == name:
-            return knob
-    names = [knob.name for knob in fields(Settings)]
-    raise UsageError(f"no setting {name!r}.{did_you_mean(name, names)}", "`doxa settings` lists them all")
-
-
-def _parse(knob: Field[Any], text: str) -> Any:
+def parse(knob: Field[Any], text: str) -> Any:
+    """The value of a setting from text, in the type of its default."""
     kind: Any = type(knob.default)
     if kind is bool:
         words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -279,6 +320,13 @@ def _parse(knob: Field[Any], text: str) -> Any:
         raise UsageError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
 
 
+def check(declared: Any) -> None:
+    """Refuse values of settings or score options that are not of their kind or out of bounds."""
+    for knob in fields(declared):
+        if knob.metadata:
+            _check(knob, getattr(declared, knob.name))
+
+
 def _check(knob: Field[Any], value: Any) -> None:
     kind = type(knob.default)
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
@@ -288,9 +336,8 @@ def _check(knob: Field[Any], value: Any) -> None:
         raise UsageError(f"setting {knob.name} is {value}; expected a finite number")
     choices, low = knob.metadata["choices"], knob.metadata["low"]
     if choices and value not in choices:
-        raise UsageError(
-            f"setting {knob.name} is {value!r}; expected one of {', '.join(str(choice) for choice in choices)}"
-        )
+        expected = ", ".join(str(choice) for choice in choices)
+        raise UsageError(f"setting {knob.name} is {value!r}; expected one of {expected}")
     if low is not None and not value >= low:
         raise UsageError(f"setting {knob.name} is {value}; expected at least {low:g}")
 

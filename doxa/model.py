@@ -1,40 +1,82 @@
-"""A trained model: weights, vocabularies, known facts and what was fitted on validation data."""
+"""Model: weights, vocabularies, known facts and the judge. Its methods are thin; each names the module that works."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from doxa.calibration.curves import Calibrator
-from doxa.calibration.thresholds import Numbers, Temperatures, Thresholds, Weighing
+from doxa.calibration.judge import Judge
+from doxa.calibration.thresholds import Numbers
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
+from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Vocabularies
-from doxa.errors import UsageError
+from doxa.errors import CannotAnswer, UsageError
 from doxa.pbe import PBE
-from doxa.systems import why_not
+from doxa.systems import answers, why_not
 
 if TYPE_CHECKING:
     from doxa.curation.audit import Suspects
-    from doxa.curation.complete import Proposals
+    from doxa.curation.complete import Advance, Proposals
     from doxa.curation.explain import Explanation
-    from doxa.curation.similar import Likeness
-    from doxa.inference import Answer, Question
+    from doxa.curation.similar import Duplicate, Likeness
+    from doxa.curation.update import Updated
+    from doxa.evaluation.protocol import CandidateRule
+    from doxa.evaluation.report import Evaluation, FilterRule
+    from doxa.inference import Answer, Judgment, Question
+    from doxa.storage.vectors import Vectors
+    from doxa.training.loop import Progress
+
+TASKS = ("entity", "relation", "classification", "confidence", "calibration")
+"""The tasks of `Model.evaluate`."""
+
+
+@dataclass(frozen=True)
+class Info(Result):
+    """A summary of a model: sizes, settings by group, training and calibration."""
+
+    system: str
+    score: str
+    entities: int
+    relations: int
+    words: int
+    facts: int
+    settings: dict[str, dict[str, Any]]
+    training: dict[str, Any]
+    calibration: dict[str, Any]
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per fact about the model: group, name and value as text."""
+        rows = [("model", name, str(value)) for name, value in self.as_dict().items() if not isinstance(value, dict)]
+        groups = {**self.settings, "training": self.training, "calibration": self.calibration}
+        rows += [(group, name, str(value)) for group, values in groups.items() for name, value in values.items()]
+        return pl.DataFrame(rows, schema=["group", "name", "value"], orient="row")
+
+    def as_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def __repr__(self) -> str:
+        words = f", {self.words:,} words" if self.words else ""
+        sizes = f"{self.entities:,} entities, {self.relations:,} relations{words}, {self.facts:,} known facts"
+        return f"Info({self.system} on {self.score}, {sizes})"
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
     """Everything needed to answer, judge and evaluate, without the training data.
 
-    `train` and `valid` are the known facts as ids, (n, 3), and `given` the confidence of each of them in that order,
-    NaN where it came without; of length 0 where none came with any.
+    `train` and `valid` are the known facts as ids, (n, 3). `known_confidence` is the confidence of each of them in
+    that order, NaN where it had none; of length 0 where no fact had any. `calibration` is what was fitted on
+    validation data, `origin` says what the model was trained on, `curve` has one record per epoch.
     """
 
     settings: Settings
@@ -42,18 +84,68 @@ class Model:
     pbe: PBE
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
-    thresholds: Thresholds
-    strangers: Thresholds | None
-    temperatures: Temperatures
-    calibrator: Calibrator
-    expected: Calibrator | None = None
-    weighing: Weighing | None = None
-    given: Numbers = field(default_factory=lambda: np.zeros(0))
+    calibration: Judge
+    known_confidence: Numbers = field(default_factory=lambda: np.zeros(0))
     origin: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()
 
+    @classmethod
+    def fit(
+        cls,
+        beliefs: Any,
+        valid: Any = None,
+        *,
+        progress: bool = False,
+        report: Callable[[Progress], None] | None = None,
+        on_error: str = "raise",
+        settings: Settings | None = None,
+        checkpoint: Path | None = None,
+        resume: bool = False,
+        **values: Any,
+    ) -> Model:
+        """Train a model on Beliefs, a polars or pandas frame or a list of tuples.
+
+        Keyword arguments are settings: `fit(beliefs, dimension=100, epochs=20)`. `valid` serves early stopping,
+        thresholds and calibration; without it, a fraction of the beliefs does. `progress=True` draws a progress bar;
+        `report` is called with the state of training. With `on_error="skip"`, validation beliefs with names that
+        training does not see are not ranked instead of being an error. `checkpoint` is a file that keeps the state of
+        an unfinished run; `resume` goes on from it.
+        """
+        from doxa.training.fit import fit
+
+        drawn: Any = nullcontext(report)
+        if progress:
+            from doxa.render.terminal import training_progress
+
+            drawn = training_progress()
+        with drawn as show:
+            return fit(
+                Beliefs.of(beliefs),
+                None if valid is None else Beliefs.of(valid),
+                settings=settings,
+                on_error=on_error,
+                report=show,
+                checkpoint=checkpoint,
+                resume=resume,
+                **values,
+            )
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Model:
+        """Read a model folder."""
+        from doxa.storage.models import load
+
+        return load(Path(folder))
+
+    def save(self, folder: str | Path, force: bool = False) -> None:
+        """Write the model folder; an existing model is replaced only with `force`."""
+        from doxa.storage.models import save
+
+        save(self, Path(folder), force)
+
     @cached_property
     def trained_facts(self) -> TripleIndex:
+        """The facts of train."""
         return TripleIndex(self.train, len(self.vocabularies.entities), len(self.vocabularies.relations))
 
     @cached_property
@@ -62,95 +154,222 @@ class Model:
         return self.trained_facts.union(self.valid)
 
     def must_answer(self, question: str) -> None:
-        """Refuse a question (entity, relation, classification) this model's system cannot answer."""
+        """Refuse a question (entity, relation, classification) that the model's system cannot answer."""
         reason = why_not(self.settings, question, words=self.pbe.mention is not None)
         if reason:
-            raise UsageError(f"this model cannot answer that: {reason}", "`doxa systems` lists what each can answer")
+            raise CannotAnswer(
+                f"this model cannot answer that: {reason}", "docs/systems.md says what each system can answer"
+            )
 
     def __repr__(self) -> str:
-        sizes = f"{len(self.vocabularies.entities):,} entities, {len(self.vocabularies.relations):,} relations"
-        words = f", {len(self.vocabularies.words):,} words" if self.pbe.mention is not None else ""
-        return (
-            f"Model({self.settings.system} on {self.settings.score}, {sizes}{words}, {len(self.known):,} known facts)"
-        )
+        return repr(self.info()).replace("Info", "Model", 1)
 
     def tails(self, head: str, relation: str, top: int = 10, new_only: bool = False) -> Answer:
-        """Which tail? Pr(t|h,r), most probable first."""
-        from doxa import inference
-
-        return inference.tails(self, [head], [relation], top, new_only)[0]
+        """The most probable tails by Pr(t|h,r); with `new_only`, among the tails not yet known."""
+        return self.ask([(head, relation, "?")], top, new_only)[0]
 
     def heads(self, relation: str, tail: str, top: int = 10, new_only: bool = False) -> Answer:
-        """Which head? Pr(h|r,t), most probable first."""
-        from doxa import inference
-
-        return inference.heads(self, [relation], [tail], top, new_only)[0]
+        """The most probable heads by Pr(h|r,t); with `new_only`, among the heads not yet known."""
+        return self.ask([("?", relation, tail)], top, new_only)[0]
 
     def relations(
         self, head: str, tail: str, mention: str | None = None, top: int = 10, new_only: bool = False
     ) -> Answer:
-        """Which relation? Pr(r|h,t,m), most probable first."""
-        from doxa import inference
-
-        return inference.relations(self, [head], [tail], [mention], top, new_only)[0]
+        """The most probable relations by Pr(r|h,t,m); with `new_only`, among the relations not yet known."""
+        return self.ask([(head, "?", tail, mention)], top, new_only)[0]
 
     def ask(self, questions: Sequence[Question], top: int = 10, new_only: bool = False) -> list[Answer]:
-        """Many questions at once, each ⟨head, relation, tail[, mention]⟩ with '?' for the one that is missing."""
-        from doxa import inference
+        """Answer many questions ⟨head, relation, tail[, mention]⟩ at once, each with '?' for the missing part."""
+        from doxa.inference.query import ask
 
-        return inference.ask(self, questions, top, new_only)
+        return ask(self, questions, top, new_only)
 
-    def credence(self, beliefs: Beliefs) -> Numbers:
-        """The probability that each belief is true; NaN where it names something the model never saw."""
-        from doxa.calibration.rules import judge
+    def judge(self, beliefs: Any) -> Judgment:
+        """Credence and verdict (true, false or unknown) of each belief."""
+        from doxa.inference.judgment import judge
 
-        return judge(self, beliefs).credence
+        return judge(self, Beliefs.of(beliefs))
 
-    def confidence(self, beliefs: Beliefs) -> Numbers:
-        """The confidence each belief would be expected to carry; NaN where it names something the model never saw."""
-        from doxa.calibration.confidence import confidence
+    def credence(self, beliefs: Any) -> Numbers:
+        """The probability that each belief is true; NaN for a name that the model does not know."""
+        return self.judge(beliefs).credence
 
-        return confidence(self, beliefs)
+    def confidence(self, beliefs: Any) -> Numbers:
+        """The confidence each belief is expected to carry; NaN for a name that the model does not know."""
+        encoded = Beliefs.of(beliefs).encode(self.vocabularies)
+        return self.calibration.confidence(self.pbe, self.settings, encoded)
 
-    def complete(self, **wanted: Any) -> Proposals:
+    def evaluate(
+        self,
+        beliefs: Any,
+        tasks: Sequence[str] | str = TASKS,
+        filter: FilterRule = "all",
+        candidates: CandidateRule = "all",
+        rank_all: bool = False,
+        seed: int = 0,
+        report: Callable[[str], None] | None = None,
+    ) -> Evaluation:
+        """Measure the model on test beliefs; see `doxa.evaluation.report.evaluate`."""
+        from doxa.evaluation.report import evaluate
+
+        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report)
+
+    def calibrate(
+        self,
+        valid: Any,
+        *,
+        decision_rule: str | None = None,
+        negatives_from: str | None = None,
+        base_rate: float | None = None,
+    ) -> Model:
+        """The same weights with everything that validation decides fitted to these beliefs.
+
+        Beliefs with unknown names only serve to classify such beliefs. `decision_rule`, `negatives_from` and
+        `base_rate` replace these settings. Positive beliefs join the known facts.
+        """
+        changed = {"decision_rule": decision_rule, "negatives_from": negatives_from, "base_rate": base_rate}
+        settings = self.settings.changed(**{name: value for name, value in changed.items() if value is not None})
+        encoded = Beliefs.of(valid).encode(self.vocabularies)
+        beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)
+        if not len(beliefs.positives()):
+            raise UsageError("no validation belief is positive and has names that the model knows")
+        positives = beliefs.positives()
+        new = positives.where(~self.known.contains(positives.head, positives.relation, positives.tail))
+        confidence = self.known_confidence
+        if len(new) and (len(confidence) or not np.isnan(new.confidence).all()):
+            before = confidence if len(confidence) else np.full(len(self.train) + len(self.valid), np.nan)
+            confidence = np.concatenate([before, new.confidence])
+        judge = Judge.fit(
+            self.pbe,
+            settings,
+            self.trained_facts,
+            beliefs,
+            unseen,
+            can_classify="classification" in answers(settings),
+        )
+        return replace(
+            self,
+            settings=settings,
+            calibration=judge,
+            valid=np.concatenate([self.valid, new.triples]),
+            known_confidence=confidence,
+        )
+
+    def complete(
+        self,
+        *,
+        relations: Sequence[str] = (),
+        entities: Sequence[str] = (),
+        min_credence: float = 0.8,
+        top: int = 10_000,
+        any_entity: bool = False,
+        contradicting: bool = True,
+        report: Callable[[Advance], None] | None = None,
+    ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
         from doxa.curation.complete import complete
 
-        return complete(self, **wanted)
+        return complete(
+            self,
+            relations=relations,
+            entities=entities,
+            min_credence=min_credence,
+            top=top,
+            any_entity=any_entity,
+            contradicting=contradicting,
+            report=report,
+        )
 
-    def audit(self, beliefs: Beliefs | None = None, top: int | None = None) -> Suspects:
-        """Known beliefs, or those given, the most suspect first; see `doxa.curation.audit`."""
+    def audit(self, beliefs: Any = None, top: int | None = None) -> Suspects:
+        """The known beliefs, or these, with the most suspicious first; see `doxa.curation.audit`."""
         from doxa.curation.audit import audit
 
-        return audit(self, beliefs, top)
+        return audit(self, None if beliefs is None else Beliefs.of(beliefs), top)
 
-    def explain(self, head: str, relation: str, tail: str, mention: str | None = None, **wanted: int) -> Explanation:
+    def explain(
+        self,
+        head: str,
+        relation: str,
+        tail: str,
+        mention: str | None = None,
+        *,
+        top: int = 5,
+        influences: int = 6,
+    ) -> Explanation:
         """Why this belief has its credence; see `doxa.curation.explain.explain`."""
         from doxa.curation.explain import explain
 
-        return explain(self, head, relation, tail, mention, **wanted)
+        return explain(self, head, relation, tail, mention, top=top, influences=influences)
 
     def similar(self, entity: str, top: int = 10, relation: str | None = None) -> list[Likeness]:
-        """The entities most alike to one, most alike first."""
+        """The entities with the most similar vectors; with `relation`, among the entities of its facts."""
         from doxa.curation.similar import similar
 
         return similar(self, entity, top, relation)
 
-    def fold_in(self, beliefs: Beliefs) -> Model:
-        """A model that also answers about the new entities of these beliefs; this one is not changed."""
+    def duplicates(self, top: int = 100, least: float = 0.5) -> list[Duplicate]:
+        """Pairs of entities that may be the same, of similarity `least` or more; see `doxa.curation.similar`."""
+        from doxa.curation.similar import duplicates
+
+        return duplicates(self, top, least)
+
+    def fold_in(self, beliefs: Any, seed: int = 0) -> Model:
+        """A model that also knows the new entities of these beliefs; this model is not changed."""
         from doxa.curation.fold_in import fold_in
 
-        return fold_in(self, beliefs)
+        return fold_in(self, Beliefs.of(beliefs), seed)
 
-    def save(self, folder: str | Path, force: bool = False) -> None:
-        """Write the model folder; an existing model is replaced only with `force`."""
-        from doxa.storage import models
+    def update(
+        self,
+        new: Any = None,
+        retracted: Any = None,
+        labels: Any = None,
+        *,
+        epochs: int = 5,
+        seed: int = 0,
+        report: Callable[[float, str], None] | None = None,
+    ) -> Updated:
+        """A model that has learned new beliefs and unlearned retracted ones; see `doxa.curation.update.update`."""
+        from doxa.curation.update import update
 
-        models.save(self, Path(folder), force)
+        parts = [None if part is None else Beliefs.of(part) for part in (new, retracted, labels)]
+        return update(self, *parts, epochs=epochs, seed=seed, report=report)
 
-    @classmethod
-    def load(cls, folder: str | Path) -> Model:
-        """The model of a folder."""
-        from doxa.storage import models
+    def vectors(self) -> Vectors:
+        """Names and vectors of entities, relations and words."""
+        from doxa.storage.vectors import vectors
 
-        return models.load(Path(folder))
+        return vectors(self)
+
+    def export(self, path: str | Path, format: str = "") -> None:
+        """Write the vectors for other tools; the file name's ending decides the format, see `doxa.storage.vectors`."""
+        from doxa.storage.vectors import export
+
+        export(self, Path(path), format)
+
+    def info(self) -> Info:
+        """A summary: sizes, settings by group, training and calibration."""
+        judge = self.calibration
+        return Info(
+            system=self.settings.system,
+            score=self.settings.score,
+            entities=len(self.vocabularies.entities),
+            relations=len(self.vocabularies.relations),
+            words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
+            facts=len(self.known),
+            settings={"settings": self.settings.as_dict()},
+            training=dict(self.origin),
+            calibration={
+                "rule": judge.rule,
+                "curve": judge.curve.kind,
+                "thresholds": int((~np.isnan(judge.thresholds.by_relation)).sum()),
+                "temperatures": dict(vars(judge.temperatures)),
+                "mention_exponent": judge.mention_exponent,
+                "classifies_unseen": judge.unseen is not None,
+                "predicts_confidence": judge.expected_confidence is not None,
+            },
+        )
+
+
+fit = Model.fit
+load = Model.load

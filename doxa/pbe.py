@@ -2,38 +2,98 @@
 
     Pr(h, r, t, m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)                          (Eq. 1)
 
-Logarithms of probabilities everywhere; every softmax here is exact.
+The only place where a softmax over entities or relations is written. Every softmax here is exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from doxa.data import memory
 from doxa.data.batch import Batch
+from doxa.data.blocks import row_blocks
+from doxa.data.triples import Pairs
 from doxa.data.vocabulary import Ids
 from doxa.scores import Mention, Score
 from doxa.scores.base import rows
-from doxa.scores.pairwise import scaled, table_of
+from doxa.scores.pairwise import PairScores, scaled
+from doxa.slots import Slot
 
-BLOCK_BYTES, BLOCK_ROWS = 8 * 2**20, 16
-"""Table of scores held at once when answering: small enough for the processor's cache, yet a few rows at least."""
-
-TABLES = 4
-"""Tables of that size that ranking and answering hold at a time."""
+Terms = TypeVar("Terms", Tensor, NDArray[np.float64])
 
 
-class PBE(nn.Module):
-    """The probabilities of the paper. `seen_heads` and `seen_tails` are E_h and E_t.
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """A softmax over the candidates of each query: Pr = exp(logit − log_total).
 
-    `mention_exponent` is how much words count beside the entities in Eq. 6, 1 in the paper.
+    `logits` (B, C) are those of the candidates `columns` (C,), given by id and sorted; −∞ marks a candidate that is
+    left out. `log_total` (B,) is the logarithm of the sum of exponentials.
     """
 
-    mention_exponent: Tensor
+    logits: Tensor
+    log_total: Tensor
+    columns: Tensor
+
+    @property
+    def log_probabilities(self) -> Tensor:
+        """log Pr of every candidate, (B, C)."""
+        return self.logits - self.log_total[:, None]
+
+
+class OldNames:
+    """Temporary: names of the former interface, until every caller asks by slot."""
+
+    def _triples(self, head=None, relation=None, tail=None):  # type: ignore[no-untyped-def]
+        like = next(x for x in (head, relation, tail) if x is not None)
+        zero = torch.zeros_like(like)
+        return Batch.of_triples(*(zero if x is None else x for x in (head, relation, tail)))
+
+    def tail_logits(self, head, relation, candidates=None):  # type: ignore[no-untyped-def]
+        return self.logits(Slot.TAIL, self._triples(head, relation), candidates)
+
+    def head_logits(self, relation, tail, candidates=None):  # type: ignore[no-untyped-def]
+        return self.logits(Slot.HEAD, self._triples(None, relation, tail), candidates)
+
+    def relation_logits(self, head, tail, candidates=None):  # type: ignore[no-untyped-def]
+        return self.logits(Slot.RELATION, self._triples(head, None, tail), candidates)
+
+    def _over_seen(self, slot, batch):  # type: ignore[no-untyped-def]
+        d = self.distribution(slot, batch)
+        return d.log_probabilities[:, torch.searchsorted(d.columns, self.seen[slot])]
+
+    def log_tails(self, head, relation):  # type: ignore[no-untyped-def]
+        return self._over_seen(Slot.TAIL, self._triples(head, relation))
+
+    def log_heads(self, relation, tail):  # type: ignore[no-untyped-def]
+        return self._over_seen(Slot.HEAD, self._triples(None, relation, tail))
+
+    def log_relations(self, head, tail):  # type: ignore[no-untyped-def]
+        return self._over_seen(Slot.RELATION, self._triples(head, None, tail))
+
+    def _mention(self, words, offsets, head=None, tail=None):  # type: ignore[no-untyped-def]
+        zero = torch.zeros(len(offsets) - 1, dtype=torch.int64)
+        return Batch(zero if head is None else head, zero, zero if tail is None else tail, words, offsets, zero.float())
+
+    def log_relations_said(self, words, offsets):  # type: ignore[no-untyped-def]
+        return self.mention_distribution(self._mention(words, offsets)).log_probabilities
+
+    def log_relations_with_mention(self, head, tail, words, offsets):  # type: ignore[no-untyped-def]
+        batch = self._mention(words, offsets, head, tail)
+        return self.relation_distribution(batch, mention_exponent=float(self.mention_exponent)).log_probabilities
+
+
+class PBE(OldNames, nn.Module):
+    """The probabilities of the paper over a score and a mention term.
+
+    `seen` are the candidates of each slot: E_h, R and E_t, the entities seen as head (tail) in training.
+    """
+
     seen_heads: Tensor
     seen_tails: Tensor
 
@@ -44,82 +104,9 @@ class PBE(nn.Module):
         self.score = score
         self.mention = mention
         self.scale = scale
-        self.memory = 0
-        """Bytes that tables of scores may take when ranking and answering; 0 = a quarter of what is free."""
-        self.register_buffer("mention_exponent", torch.ones(()))
+        self.mention_exponent, self.memory = torch.ones(()), 0
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
-
-    def logits(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        """Scaled D of each triple, (B,)."""
-        triple: Tensor = self.score(head, relation, tail)
-        return self.scale * triple
-
-    def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._scaled(self.score.tails(head, relation, candidates))
-
-    def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._scaled(self.score.heads(relation, tail, candidates))
-
-    def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._scaled(self.score.relations(head, tail, candidates))
-
-    def _scaled(self, scores: Tensor) -> Tensor:
-        return table_of(scaled(scores, self.scale))
-
-    def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
-        """F(r, m) for every candidate relation; zero for all where the model has learnt no words."""
-        if self.mention is None:
-            return torch.zeros(len(offsets) - 1, self.relations if candidates is None else len(candidates))
-        scores: Tensor = self.mention(self.mention.said(words, offsets), rows(self.relation_vectors, candidates))
-        return scores
-
-    @property
-    def relation_vectors(self) -> nn.Embedding:
-        """r of Eq. 11: the vectors words point to, which are the score's own where it has such."""
-        own = self.mention.relation if self.mention is not None else None
-        table = self.score.get_submodule("relation") if own is None else own
-        assert isinstance(table, nn.Embedding)
-        return table
-
-    def log_tails(self, head: Tensor, relation: Tensor) -> Tensor:
-        """log Pr(t|h,r) over E_t, (B, |E_t|) (Eq. 8)."""
-        return self.tail_logits(head, relation, self.seen_tails).log_softmax(1)
-
-    def log_heads(self, relation: Tensor, tail: Tensor) -> Tensor:
-        """log Pr(h|r,t) over E_h, (B, |E_h|) (Eq. 9)."""
-        return self.head_logits(relation, tail, self.seen_heads).log_softmax(1)
-
-    def log_relations(self, head: Tensor, tail: Tensor) -> Tensor:
-        """log Pr(r|h,t) over R, (B, |R|) (Eq. 10)."""
-        return self.relation_logits(head, tail).log_softmax(1)
-
-    def log_relations_said(self, words: Tensor, offsets: Tensor) -> Tensor:
-        """log Pr(r|m) over R, (B, |R|) (Eq. 12)."""
-        return self.mention_logits(words, offsets).log_softmax(1)
-
-    def log_relations_with_mention(self, head: Tensor, tail: Tensor, words: Tensor, offsets: Tensor) -> Tensor:
-        """log Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^share, renormalized over R; Pr(r|h,t) without any word (Eq. 6)."""
-        said = self.log_relations_said(words, offsets)
-        return (self.log_relations(head, tail) + self.mention_exponent * said).log_softmax(1)
-
-    def log_terms(self, batch: Batch) -> Tensor:
-        """(B, 3): log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself.
-
-        An entity never seen in its position joins the candidates of its own question.
-        """
-        truth = self.logits(batch.head, batch.relation, batch.tail)
-        heads = self.head_logits(batch.relation, batch.tail, self.seen_heads).logsumexp(1)
-        tails = self.tail_logits(batch.head, batch.relation, self.seen_tails).logsumexp(1)
-        heads = torch.where(_member(batch.head, self.seen_heads), heads, torch.logaddexp(heads, truth))
-        tails = torch.where(_member(batch.tail, self.seen_tails), tails, torch.logaddexp(tails, truth))
-        relations = self.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
-        relation = relations.gather(1, batch.relation[:, None]).squeeze(1)
-        return torch.stack([truth - heads, relation, truth - tails], dim=1).clamp_max(0.0)
-
-    def log_credence(self, batch: Batch) -> Tensor:
-        """log Pr(h,r,t,m), a third of the sum of the three terms (Eq. 1)."""
-        return self.log_terms(batch).mean(1)
 
     @property
     def entities(self) -> int:
@@ -129,12 +116,131 @@ class PBE(nn.Module):
     def relations(self) -> int:
         return self.score.relation_count
 
-    def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
+    @property
+    def seen(self) -> dict[Slot, Tensor]:
+        """The candidates of each slot by id, sorted: E_h, R, E_t."""
+        return {Slot.HEAD: self.seen_heads, Slot.RELATION: torch.arange(self.relations), Slot.TAIL: self.seen_tails}
+
+    def blocks(self, count: int, width: int | None = None, memory: int = 0) -> Iterator[Ids]:
         """Row numbers in blocks whose tables of scores against `width` candidates fit the cache and the memory."""
-        row = 4 * (width or max(self.entities, self.relations))
-        size = max(BLOCK_ROWS, BLOCK_BYTES // row)
-        size = max(1, min(size, (self.memory or memory.free() // 4) // (TABLES * row)))
-        return (np.arange(start, min(start + size, count)) for start in range(0, count, size))
+        return row_blocks(count, width or max(self.entities, self.relations), memory)
+
+    def logit(self, batch: Batch) -> Tensor:
+        """scale · D(h, r, t) of each belief, (B,)."""
+        scores: Tensor = self.score(batch.head, batch.relation, batch.tail)
+        return self.scale * scores
+
+    def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
+        """scale · D of each query with every candidate in the missing slot, (B, C); all of them when None."""
+        scores = scaled(self.score.against(slot, batch.head, batch.relation, batch.tail, candidates), self.scale)
+        return scores.table() if isinstance(scores, PairScores) else scores
+
+    def mention_logits(self, batch: Batch, candidates: Tensor | None = None, *old: Any) -> Tensor:
+        """F(r, m) of every candidate relation, (B, C); zero without a mention term (Eq. 11)."""
+        if isinstance(batch, Tensor):
+            batch, candidates = self._mention(batch, candidates), None
+        if self.mention is None:
+            return torch.zeros(len(batch), self.relations if candidates is None else len(candidates))
+        mentions = self.mention.embed(batch.words, batch.offsets)
+        scores: Tensor = self.mention(mentions, rows(self.relation_vectors, candidates))
+        return scores
+
+    @property
+    def relation_vectors(self) -> nn.Embedding:
+        """r of Eq. 11: the relation vectors of the score, or of the mention term where the score has none."""
+        table = self.mention.relation if self.mention is not None else None
+        table = table if table is not None else self.score.get_submodule("relation")  # type: ignore[assignment]
+        assert isinstance(table, nn.Embedding)
+        return table
+
+    def distribution(
+        self, slot: Slot, batch: Batch, *, temperature: float = 1.0, without: Pairs | None = None
+    ) -> Distribution:
+        """The softmax of one slot: Pr(t|h,r) over E_t (Eq. 8), Pr(h|r,t) over E_h (Eq. 9), Pr(r|h,t) over R (Eq. 10).
+
+        `without` pairs queries with ids that are no candidates, such as known answers.
+        """
+        columns, dropped = self._columns(slot)
+        logits = self.logits(slot, batch, None if len(columns) == self._width(slot) else columns)
+        if len(dropped):
+            logits.index_fill_(1, dropped, -torch.inf)
+        return _softmax(logits, columns, temperature, without)
+
+    def mention_distribution(self, batch: Batch) -> Distribution:
+        """Pr(r|m) over R: the softmax of F(r, m) (Eq. 12)."""
+        return _softmax(self.mention_logits(batch), torch.arange(self.relations))
+
+    def relation_distribution(
+        self,
+        batch: Batch,
+        *,
+        mention_exponent: float = 1.0,
+        temperature: float | Tensor = 1.0,
+        without: Pairs | None = None,
+    ) -> Distribution:
+        """Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^exponent, renormalized over R; Pr(r|h,t) without any word (Eq. 6).
+
+        The exponent is 1 in the paper; here it is fitted on validation beliefs with mentions.
+        """
+        by_entities = self.distribution(Slot.RELATION, batch).log_probabilities
+        by_mention = self.mention_distribution(batch).log_probabilities
+        logits = by_entities + mention_exponent * by_mention
+        return _softmax(logits, torch.arange(self.relations), temperature, without)
+
+    def log_terms(self, batch: Batch, mention_exponent: float = 1.0) -> Tensor:
+        """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself, (B, 3).
+
+        An entity never seen in its slot joins the candidates of its own query.
+        """
+        truth = self.logit(batch)
+        columns = []
+        for slot in Slot:
+            if slot is Slot.RELATION:
+                relations = self.relation_distribution(batch, mention_exponent=mention_exponent).log_probabilities
+                columns.append(relations.gather(1, batch.relation[:, None]).squeeze(1))
+                continue
+            total = self.distribution(slot, batch).log_total
+            joins = ~_member(batch.column(slot), self.seen[slot])
+            columns.append(truth - torch.where(joins, torch.logaddexp(total, truth), total))
+        return torch.stack(columns, dim=1).clamp_max(0.0)
+
+    def _width(self, slot: Slot) -> int:
+        return self.relations if slot is Slot.RELATION else self.entities
+
+    def _columns(self, slot: Slot) -> tuple[Tensor, Tensor]:
+        """The columns of a slot's softmax and which of them are no candidates.
+
+        Where most entities were seen in the slot, all are scored and the others dropped: no vectors need looking up.
+        """
+        seen, width = self.seen[slot], self._width(slot)
+        if 2 * len(seen) < width:
+            return seen, seen[:0]
+        dropped = torch.ones(width, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
+        return torch.arange(width), dropped
+
+
+def log_credence(terms: Terms) -> Terms:
+    """log Pr(h,r,t,m), a third of the sum of the three terms, (…, 3) → (…) (Eq. 1)."""
+    return terms.mean(-1)  # type: ignore[return-value]
+
+
+def renormalized(log_probabilities: Tensor, temperature: float | Tensor = 1.0) -> Tensor:
+    """log softmax(log Pr / temperature), (B, C) → (B, C): the probabilities at another temperature."""
+    return (log_probabilities / temperature).log_softmax(1)
+
+
+def _softmax(
+    logits: Tensor, columns: Tensor, temperature: float | Tensor = 1.0, without: Pairs | None = None
+) -> Distribution:
+    """The softmax of Eqs 6, 8–10 and 12, computed once for all of them; the logits may be overwritten."""
+    if without is not None:
+        query, answer = (torch.from_numpy(part) for part in without)
+        place = torch.searchsorted(columns, answer).clamp_max(len(columns) - 1)
+        present = columns[place] == answer
+        logits[query[present], place[present]] = -torch.inf
+    if isinstance(temperature, Tensor) or temperature != 1:
+        logits = logits / temperature
+    return Distribution(logits, logits.logsumexp(1), columns)
 
 
 def _member(ids: Tensor, sorted_set: Tensor) -> Tensor:

@@ -1,36 +1,40 @@
-"""Systems: the recipes of the paper. Each is a score, an objective, a corruption and constraints under one name."""
+"""Systems: the recipes of the paper. Each is a score, an objective, a sampler and constraints under one name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from doxa.config import Settings
+from doxa.config import FIELDS, Settings, described, migrate, parse
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, did_you_mean
 from doxa.pbe import PBE
 from doxa.scores import SCORES, Mention
-from doxa.scores.start import diffuse
+from doxa.scores.base import ScoreOptions
+from doxa.scores.start import smooth_over_graph
+
+log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-QUESTIONS = ("entity", "relation", "classification")
-"""What can be asked: a missing entity, a missing relation, a verdict."""
+TASKS = ("entity", "relation", "classification")
+"""What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
 
 @dataclass(frozen=True)
 class System:
     """A recipe: the settings that make it, what it can answer, and who proposed it."""
 
-    learnt_by: str
+    trained_by: str
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    answers: tuple[str, ...] = QUESTIONS
+    answers: tuple[str, ...] = TASKS
 
     @property
     def score(self) -> str:
@@ -38,27 +42,20 @@ class System:
 
 
 def _ranking(score: str, **more: Any) -> dict[str, Any]:
-    """Margin ranking of heads and tails, on which all but PBE and JRME are built; verdicts by the score itself."""
+    """Margin ranking of heads and tails, the base of all systems but PBE and JRME; the score itself decides."""
     terms = {"head_weight": 1.0, "tail_weight": 1.0, "relation_weight": 0.0, "mention_weight": 0.0, "mentions": False}
-    return {
-        "score": score,
-        "objective": "margin",
-        "scale": 1.0,
-        "verdict": "score",
-        "confidence": "ignore",
-        **terms,
-        **more,
-    }
+    rules = {"objective": "margin", "scale": 1.0, "decision_rule": "score", "confidence": "ignore"}
+    return {"score": score, **rules, **terms, **more}
 
 
-STEPS: dict[str, Any] = {"dimension": 100, "candidates": 256}
+TRANSLATIONS: dict[str, Any] = {"dimension": 100, "num_candidates": 256}
 """Sizes that suit the translations: ranking needs fewer comparisons than a softmax, and more steps."""
 
-MATRICES: dict[str, Any] = {"dimension": 50, "candidates": 64}
+MATRICES: dict[str, Any] = {"dimension": 50, "num_candidates": 64}
 """Sizes that suit a matrix or more per relation."""
 
 DEFINING = ("objective", "head_weight", "relation_weight", "tail_weight", "mention_weight")
-"""Settings that make a system what it is: its objective, and the terms it does not have."""
+"""Settings that define a system: its objective, and the terms it does not have."""
 
 SYSTEMS: dict[str, System] = {
     "pbe": System("likelihood", "Fan et al., 2015"),
@@ -72,15 +69,17 @@ SYSTEMS: dict[str, System] = {
     ),
     "ntn": System("ranking", "Socher et al., 2013", _ranking("neural_tensor", **MATRICES, l2=1e-4)),
     "transe": System(
-        "ranking", "Bordes et al., 2013", _ranking("translation", **STEPS, margin=0.3, entity_norm="unit")
+        "ranking", "Bordes et al., 2013", _ranking("translation", **TRANSLATIONS, margin=0.3, entity_norm="unit")
     ),
     "transm": System(
-        "ranking", "Fan et al., 2014", _ranking("weighted_translation", **STEPS, margin=0.1, entity_norm="unit")
+        "ranking", "Fan et al., 2014", _ranking("weighted_translation", **TRANSLATIONS, margin=0.1, entity_norm="unit")
     ),
     "transh": System(
         "ranking, Bernoulli",
         "Wang et al., 2014",
-        _ranking("hyperplane", **STEPS, margin=0.3, corruption="bernoulli", entity_norm="ball", orthogonality=0.1),
+        _ranking(
+            "hyperplane", **TRANSLATIONS, margin=0.3, corruption="bernoulli", entity_norm="ball", orthogonality=0.1
+        ),
     ),
     "jrme": System(
         "ranking of relations",
@@ -101,49 +100,106 @@ def checked(settings: Settings) -> Settings:
     """The same settings, refused where names are unknown or contradict each other."""
     system = _named("system", settings.system, SYSTEMS)
     _named("score", settings.score, SCORES)
+    score_options(settings)
     if settings.system != "pbe" and settings.score != system.score:
         raise UsageError(
             f"system {settings.system} is built on the score {system.score}, not on {settings.score}",
-            f"leave --score out, or stand PBE on it: --system pbe --score {settings.score}",
+            f"leave the score out, or use it with system pbe (score={settings.score})",
         )
     for name in DEFINING if settings.system != "pbe" else ():
-        own, given = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
-        if own != given and (own == 0 or name == "objective"):
-            raise UsageError(
-                f"system {settings.system} has {name}={own}, not {given}", "PBE may have any: --system pbe"
-            )
+        value, chosen = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
+        if value != chosen and (value == 0 or name == "objective"):
+            raise UsageError(f"system {settings.system} has {name}={value}, not {chosen}", "system pbe may have any")
     for name, meant, where in (
         ("margin", settings.objective == "margin", "objective=margin"),
         ("corruption", settings.objective == "margin", "objective=margin"),
-        ("crowd", settings.objective != "confidence", "the objectives likelihood and margin"),
-        ("orthogonality", settings.score == "hyperplane", "the score hyperplane"),
-        ("hidden", settings.score in ("single_layer", "neural_tensor"), "the scores single_layer and neural_tensor"),
+        ("max_answers", settings.objective != "confidence", "the objectives likelihood and margin"),
     ):
         if not meant and getattr(settings, name) != getattr(Settings, name):
             raise UsageError(f"setting {name} has a meaning only with {where}", f"leave {name} out")
-    if settings.validate_by == "accuracy" and "classification" not in system.answers:
-        raise UsageError(f"validate_by=accuracy needs verdicts, which {settings.system} cannot give")
+    if settings.stop_on == "accuracy" and "classification" not in system.answers:
+        raise UsageError(f"stop_on=accuracy needs classification, which {settings.system} cannot do")
     return settings
 
 
+def score_options(settings: Settings) -> ScoreOptions:
+    """The options of the score that the settings name; unknown ones are refused with a suggestion."""
+    kind = SCORES[settings.score].Options
+    names = [option.name for option in fields(kind)]
+    for name in settings.score_options:
+        if name in names:
+            continue
+        scores = [score for score, other in SCORES.items() if name in (option.name for option in fields(other.Options))]
+        if scores:
+            raise UsageError(
+                f"setting {name} has a meaning only with the score{'s'[: len(scores) > 1]} {', '.join(scores)}",
+                f"leave {name} out",
+            )
+        suggestion = did_you_mean(name, [*FIELDS, *names])
+        raise UsageError(f"no setting {name!r}.{suggestion}", "`doxa settings` lists them all")
+    return kind(**settings.score_options)
+
+
+def from_saved(values: Mapping[str, Any]) -> Settings:
+    """Settings read back from a saved model, of this version or an earlier one.
+
+    Options of other scores are dropped; a setting that this version does not know is dropped with a notice.
+    """
+    migrated = migrate(values)
+    score = _named("score", str(migrated.get("score", Settings.score)), SCORES)
+    known = {*FIELDS, *(option.name for option in fields(score.Options))}
+    unknown = [name for name in migrated if name not in known and name not in option_fields()]
+    if unknown:
+        log.warning("ignoring settings that this version does not know: %s", ", ".join(sorted(unknown)))
+    return Settings().changed(**{name: value for name, value in migrated.items() if name in known})
+
+
+def option_fields() -> dict[str, Field[Any]]:
+    """The options of all scores by name."""
+    return {option.name: option for score in SCORES.values() for option in fields(score.Options)}
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`["dimension=50", "norm=1"]` → `{"dimension": 50, "norm": 1}`, each value in its setting's type."""
+    known = {**option_fields(), **FIELDS}
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = (part.strip() for part in assignment.partition("="))
+        if not equals:
+            raise UsageError(f"a setting is name=value, not {assignment!r}")
+        if name not in known or not known[name].metadata:
+            Settings().changed(**{name: text})  # says what an earlier name is called now
+            raise UsageError(f"no setting {name!r}.{did_you_mean(name, known)}", "`doxa settings` lists them all")
+        values[name] = parse(known[name], text)
+    return values
+
+
+def describe_options() -> list[tuple[str, str, str, str, str]]:
+    """(scores, name, default, choices, meaning) of every option of a score."""
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for name, score in SCORES.items():
+        for option in fields(score.Options):
+            rows.setdefault(described(option), []).append(name)
+    return [(", ".join(scores), *row) for row, scores in rows.items()]
+
+
 def answers(settings: Settings, words: bool = False) -> tuple[str, ...]:
-    """The questions a model of these settings can answer; `words` says whether it has learnt from mentions."""
-    known = SYSTEMS[settings.system].answers
-    silent = not SCORES[settings.score].tells_relations and not words
-    return tuple(question for question in known if not (silent and question == "relation"))
+    """The tasks that a model of these settings can do; `words` says whether it was trained on mentions."""
+    blind = not SCORES[settings.score].tells_relations and not words
+    return tuple(task for task in SYSTEMS[settings.system].answers if not (blind and task == "relation"))
 
 
-def why_not(settings: Settings, question: str, words: bool = False) -> str:
-    """Why a model of these settings cannot answer a question; empty when it can."""
-    if question in answers(settings, words):
+def why_not(settings: Settings, task: str, words: bool = False) -> str:
+    """Why a model of these settings cannot do a task; empty when it can."""
+    if task in answers(settings, words):
         return ""
-    if question == "relation":
+    if task == "relation":
         return f"{settings.system} scores all relations alike: {SCORES[settings.score].formula} does not depend on r"
-    return f"{settings.system} learns to tell relations apart and nothing else; it ranks no entities and judges nothing"
+    return f"{settings.system} predicts relations alone; it neither ranks entities nor judges beliefs"
 
 
 def build(beliefs: Beliefs, settings: Settings, facts: TripleIndex | None = None) -> PBE:
-    """An unlearnt model for these beliefs, its weights drawn from the seed alone; `facts` are theirs, if at hand."""
+    """An untrained model for these beliefs, its weights drawn from the seed alone; `facts` are theirs, if at hand."""
     entities, relations = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     pbe = assemble(
         settings,
@@ -155,8 +211,8 @@ def build(beliefs: Beliefs, settings: Settings, facts: TripleIndex | None = None
     )
     facts = facts or TripleIndex(beliefs.triples, entities, relations)
     pbe.score.prepare(facts)
-    if settings.diffusion:
-        diffuse(pbe.score, facts, settings.diffusion)
+    if settings.graph_smoothing:
+        smooth_over_graph(pbe.score, facts, settings.graph_smoothing)
     return pbe
 
 
@@ -170,21 +226,24 @@ def assemble(
     seen_tails: torch.Tensor,
     draw: bool = True,
 ) -> PBE:
-    """The model of these sizes: PBE over the chosen score, with the mention term where there are words.
+    """A model of these sizes: PBE over the chosen score, with the mention term where there are words.
 
-    Its numbers are drawn from the seed, or left undefined for those about to be loaded.
+    Its weights are drawn from the seed, or stay undefined (`draw=False`) until they are loaded.
     """
     generator = torch.Generator().manual_seed(settings.seed) if draw else None
-    score = _named("score", settings.score, SCORES)(entities, relations, settings, generator)
+    options = score_options(settings)
+    score = SCORES[settings.score](entities, relations, settings.dimension, options, generator)
+    if settings.training_estimator != "negative":  # a softmax does not depend on α: training would follow rounding
+        score.freeze_bias()
     mention = None
     if settings.mentions and words:
-        without_vectors = 0 if "relation" in score.relation_tables else relations
-        mention = Mention(words, settings.dimension, without_vectors, generator)
+        vectors = 0 if "relation" in score.relation_tables else relations
+        mention = Mention(words, settings.dimension, vectors, generator)
     return PBE(score, mention, seen_heads, seen_tails, settings.scale or score.default_scale)
 
 
 def parameters(settings: Settings, entities: int, relations: int, words: int = 0) -> int:
-    """How many numbers such a model learns, counted without making them."""
+    """The number of trained parameters of such a model, counted without allocating them."""
     nothing = torch.zeros(0, dtype=torch.int64)
     with torch.device("meta"):
         pbe = assemble(
@@ -194,11 +253,11 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
 
 
 def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, list[dict[str, Any]]]:
-    """Every system and every score with its formula and its size, the dimension being each one's own when 0.
+    """Every system and every score with its formula and its size; 0 stands for the default dimension of each.
 
     The size is None where a score cannot have that dimension.
     """
-    wished = {"dimension": dimension} if dimension else {}
+    chosen = {"dimension": dimension} if dimension else {}
 
     def size(settings: Settings) -> int | None:
         try:
@@ -208,10 +267,10 @@ def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, lis
 
     systems = []
     for name, system in SYSTEMS.items():
-        settings = recipe({"system": name, **wished})
+        settings = recipe({"system": name, **chosen})
         about = {
             "formula": SCORES[system.score].formula,
-            "learnt_by": system.learnt_by,
+            "trained_by": system.trained_by,
             "reference": system.reference,
         }
         systems.append(
@@ -220,13 +279,13 @@ def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, lis
         )
     scores: list[dict[str, Any]] = []
     for name, score in SCORES.items():
-        settings = recipe({"score": name, **wished})
-        own = {"dimension": settings.dimension, "parameters": size(settings)}
-        scores.append({"score": name, "formula": score.formula, **own})
+        settings = recipe({"score": name, **chosen})
+        sizes = {"dimension": settings.dimension, "parameters": size(settings)}
+        scores.append({"score": name, "formula": score.formula, **sizes})
     return {"systems": systems, "scores": scores}
 
 
-def _named(kind: str, name: str, among: Mapping[str, Named]) -> Named:
-    if name not in among:
-        raise UsageError(f"no {kind} {name!r}.{did_you_mean(name, among)}", "`doxa systems` lists them all")
-    return among[name]
+def _named(kind: str, name: str, known: Mapping[str, Named]) -> Named:
+    if name not in known:
+        raise UsageError(f"no {kind} {name!r}.{did_you_mean(name, known)}", "`doxa systems` lists them all")
+    return known[name]

@@ -4,6 +4,7 @@ import pytest
 
 from doxa.config import Settings, describe, from_dict, parse_assignments
 from doxa.errors import DoxaError
+from tests.worlds import settings_of
 
 
 def test_assignments_take_the_type_of_their_setting():
@@ -37,7 +38,7 @@ def test_wrong_assignments_are_explained(assignment, message):
         ({"learning_rate": float("nan")}, "expected a finite number"),
         ({"alpha": float("inf")}, "expected a finite number"),
         ({"seed": 2**64}, "below 2^63"),
-        ({"holdout": 1.0}, "expected a share below 1"),
+        ({"validation_fraction": 1.0}, "expected a share below 1"),
         ({"scale": True}, "expected a number"),
     ],
 )
@@ -49,11 +50,11 @@ def test_values_out_of_range_are_refused(values, message):
 
 def test_auto_resolves_to_what_the_objective_needs():
     assert Settings().training_estimator == "sampled"
-    assert Settings(objective="confidence").training_estimator == "negative"
-    assert Settings(estimator="exact").training_estimator == "exact"
+    assert settings_of(objective="confidence").training_estimator == "negative"
+    assert settings_of(estimator="exact").training_estimator == "exact"
 
 
 def test_settings_survive_a_round_trip_and_all_have_a_meaning():
-    changed = Settings(dimension=7, norm=1)
+    changed = settings_of(dimension=7, norm=1)
     assert from_dict(changed.as_dict()) == changed
     assert all(about for *_, about in describe())

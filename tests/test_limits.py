@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.scores import SCORES
 from doxa.systems import SYSTEMS
+from tests.worlds import settings_of
 
 PAGE = (Path(__file__).parents[1] / "docs" / "systems.md").read_text()
 ANN, BOB, CID = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
@@ -38,7 +38,7 @@ def test_every_system_and_every_score_beyond_has_a_world_of_three_beliefs():
 
 def random_score(name, seed, dimension=4, **settings):
     generator = torch.Generator().manual_seed(seed)
-    score = SCORES[name](6, 2, Settings(score=name, dimension=dimension, **settings), generator).double()
+    score = SCORES[name](6, 2, settings_of(score=name, dimension=dimension, **settings), generator).double()
     with torch.no_grad():
         for parameter in score.parameters():
             if parameter.requires_grad and parameter.dim():

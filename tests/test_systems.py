@@ -16,9 +16,9 @@ from doxa.inference import judge
 from doxa.scores import SCORES
 from doxa.systems import QUESTIONS, SYSTEMS, answers, build, parameters, recipe, why_not
 from tests.test_toy_world import withheld
-from tests.worlds import beliefs, board
+from tests.worlds import beliefs, board, settings_of
 
-TINY = {"dimension": 4, "epochs": 2, "batch": 16, "candidates": 8, "threads": 1}
+TINY = {"dimension": 4, "epochs": 2, "batch_size": 16, "num_candidates": 8, "threads": 1}
 RECIPES = {
     "pbe": ("translation", "likelihood", "uniform", "free"),
     "unstructured": ("unstructured", "margin", "uniform", "free"),
@@ -49,7 +49,7 @@ def test_the_systems_before_pbe_rank_heads_and_tails_by_the_bare_score():
     for name in set(RECIPES) - {"pbe", "jrme"}:
         s = recipe({"system": name})
         terms = (s.head_weight, s.tail_weight, s.relation_weight, s.mention_weight)
-        assert (terms, s.scale, s.verdict, s.mentions) == ((1, 1, 0, 0), 1, "score", False)
+        assert (terms, s.scale, s.decision_rule, s.mentions) == ((1, 1, 0, 0), 1, "score", False)
     s = recipe({"system": "jrme"})
     assert (s.head_weight, s.tail_weight, s.relation_weight, s.mention_weight) == (0, 0, 1, 1)
     assert recipe({}) == Settings()
@@ -99,9 +99,9 @@ def test_pbe_stands_on_any_score(score):
 def test_settings_given_whole_know_the_systems_too(system):
     """A system nobody knows is refused; one that is known must not be a mere name over other settings."""
     with pytest.raises(UsageError, match="system"):
-        doxa.fit(Beliefs.from_frame(board(3)), settings=Settings(**TINY), system=system)
+        doxa.fit(Beliefs.from_frame(board(3)), settings=settings_of(**TINY), system=system)
     with pytest.raises(UsageError):
-        doxa.fit(Beliefs.from_frame(board(3)), settings=Settings(system=system, **TINY))
+        doxa.fit(Beliefs.from_frame(board(3)), settings=settings_of(system=system, **TINY))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_settings_given_whole_know_the_systems_too(system):
         ({"corruption": "bernoulli"}, "setting corruption has a meaning only with objective=margin"),
         ({"orthogonality": 1.0}, "setting orthogonality has a meaning only with the score hyperplane"),
         ({"hidden": 7}, "setting hidden has a meaning only with the scores single_layer and neural_tensor"),
-        ({"system": "jrme", "validate_by": "accuracy"}, "validate_by=accuracy needs verdicts, which jrme cannot give"),
+        ({"system": "jrme", "stop_on": "accuracy"}, "stop_on=accuracy needs verdicts, which jrme cannot give"),
     ],
 )
 def test_settings_that_would_be_ignored_or_contradict_are_refused(values, said):
@@ -133,10 +133,10 @@ def test_validation_of_strangers_that_cannot_teach_is_no_fault():
     train = Beliefs.from_frame(board(4, words=False))
     rows = [("0,0", "right", "1,0", 1), ("0,0", "up", "3,3", -1), ("0,0", "zzz", "1,0", 1), ("0,0", "zzz", "1,1", -1)]
     valid = beliefs(rows, ("head", "relation", "tail", "label"))
-    assert doxa.fit(train, valid, on_error="skip", **TINY).strangers is None
+    assert doxa.fit(train, valid, on_error="skip", **TINY).calibration.unseen is None
     full = beliefs([(a, r, b) for a in "wxyz" for b in "wxyz" for r in ("r", "s")])
     with pytest.raises(DoxaError, match="no falsehood could be made"):
-        doxa.fit(full, holdout=0.2, validate_by="accuracy", **TINY)
+        doxa.fit(full, validation_fraction=0.2, stop_on="accuracy", **TINY)
 
 
 def test_what_each_system_can_answer():
@@ -184,7 +184,7 @@ def test_parameters_are_those_of_the_model_that_is_built(score, words):
 
 
 def test_alpha_counts_where_it_is_learnt():
-    assert parameters(Settings(estimator="negative"), 9, 2) == parameters(Settings(), 9, 2) + 1
+    assert parameters(settings_of(estimator="negative"), 9, 2) == parameters(Settings(), 9, 2) + 1
 
 
 def test_counting_parameters_makes_none():
@@ -198,7 +198,7 @@ def some():
 
 @pytest.fixture(scope="module", params=SYSTEMS)
 def model(request, some):
-    return doxa.fit(some, system=request.param, holdout=0.2, **TINY)
+    return doxa.fit(some, system=request.param, validation_fraction=0.2, **TINY)
 
 
 def test_each_system_learns_saves_loads_and_answers_what_it_can(model, some, tmp_path):
@@ -257,7 +257,7 @@ def test_validation_ranks_what_the_system_answers_and_nothing_else(some):
         assert model.curve[-1]["quality"] == pytest.approx(np.mean(expected))
 
 
-BALL = {"dimension": 4, "batch": 16, "candidates": 64, "learning_rate": 0.5, "holdout": 0.0, "threads": 1,
+BALL = {"dimension": 4, "batch_size": 16, "num_candidates": 64, "learning_rate": 0.5, "validation_fraction": 0.0, "threads": 1,
         "entity_norm": "ball", "epochs": 80}  # fmt: skip
 
 
@@ -285,8 +285,8 @@ def test_unstructured_cannot_tell_direction(some):
     assert len(np.unique(one.credence)) > 10
 
 
-RANKING_RELATIONS = {"dimension": 8, "batch": 16, "candidates": 64, "learning_rate": 0.5, "epochs": 40,
-                     "holdout": 0.0, "threads": 1}  # fmt: skip
+RANKING_RELATIONS = {"dimension": 8, "batch_size": 16, "num_candidates": 64, "learning_rate": 0.5, "epochs": 40,
+                     "validation_fraction": 0.0, "threads": 1}  # fmt: skip
 
 
 def test_jrme_tells_relations_by_entities():
@@ -312,7 +312,7 @@ def test_jrme_tells_relations_by_mention():
 
 def test_jrme_has_no_thresholds(some):
     model = doxa.fit(some, system="jrme", **TINY)
-    assert np.isnan(model.thresholds.by_relation).all()
+    assert np.isnan(model.calibration.thresholds.by_relation).all()
 
 
 @pytest.mark.parametrize("system", ["se", "slm", "bilinear", "ntn"])

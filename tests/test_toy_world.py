@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from doxa.calibration.confidence import estimated
+from doxa.calibration.confidence import estimated_log_credence
 from doxa.data.beliefs import Beliefs
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board
@@ -16,11 +16,11 @@ from tests.worlds import beliefs, board
 SETTINGS = {
     "dimension": 4,
     "epochs": 150,
-    "batch": 16,
-    "candidates": 64,
+    "batch_size": 16,
+    "num_candidates": 64,
     "learning_rate": 0.5,
     "scale": 2.0,
-    "holdout": 0.0,
+    "validation_fraction": 0.0,
 }
 
 
@@ -67,9 +67,9 @@ def test_the_confidence_objective_recovers_high_and_low():
     table = board(4)
     high = np.arange(len(table)) % 3 > 0
     some = Beliefs.from_frame(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
-    more = {"objective": "confidence", "negatives": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
+    more = {"objective": "confidence", "negative_weight": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
     model = fit(some, seed=0, threads=1, **(SETTINGS | more))
-    found = np.exp(estimated(model.pbe, model.settings, some))
+    found = np.exp(estimated_log_credence(model.pbe, model.settings, some))
     assert found[high].min() > 0.5
     assert found[~high].max() < 0.3
 
@@ -100,6 +100,6 @@ def confident_world(seed):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_the_confidence_of_withheld_beliefs_is_recovered_by_eq_5(seed):
     train, valid, unseen = confident_world(seed)
-    model = fit(train, valid, objective="confidence", score="complex", dimension=8, negatives=1, l2=0.003,
-                avoid_known=True, epochs=40, patience=0, threads=1)  # fmt: skip
+    model = fit(train, valid, objective="confidence", score="complex", dimension=8, negative_weight=1, l2=0.003,
+                filter_negatives=True, epochs=40, patience=0, threads=1)  # fmt: skip
     assert spearmanr(model.confidence(unseen), unseen.confidence).statistic >= 0.95

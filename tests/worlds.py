@@ -6,14 +6,18 @@ import numpy as np
 import polars as pl
 import torch
 
-from doxa.calibration.curves import Calibrator
-from doxa.calibration.thresholds import Temperatures, Thresholds
+from doxa.calibration.curves import Curve
+from doxa.calibration.judge import Judge, decision_rule
+from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.systems import assemble
+from doxa.scores import SCORES
+from doxa.scores.pairwise import table_of
+from doxa.slots import Slot
+from doxa.systems import assemble, score_options
 
 
 @dataclass
@@ -35,10 +39,33 @@ class World:
         return range(len(self.relation))
 
 
+def settings_of(**values):
+    """Settings with these values; options of the score may be among them."""
+    return Settings().changed(**values)
+
+
+def make_score(name, entities, relations, generator=None, **values):
+    """A score of these sizes; `values` are settings and options of the score."""
+    settings = settings_of(score=name, **values)
+    return SCORES[name](entities, relations, settings.dimension, score_options(settings), generator)
+
+
+def tails(score, head, relation, candidates=None):
+    return table_of(score.against(Slot.TAIL, head, relation, None, candidates))
+
+
+def heads(score, relation, tail, candidates=None):
+    return table_of(score.against(Slot.HEAD, None, relation, tail, candidates))
+
+
+def relations(score, head, tail, candidates=None):
+    return table_of(score.against(Slot.RELATION, head, None, tail, candidates))
+
+
 def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
     """A PBE with random weights of every kind, and its world."""
     torch.manual_seed(seed)
-    settings = Settings(**({"dimension": 3, "scale": 1.5} | settings))
+    settings = settings_of(**({"dimension": 3, "scale": 1.5} | settings))
     seen_heads, seen_tails = torch.arange(0, entities - 1), torch.arange(1, entities)
     pbe = assemble(
         settings, entities=entities, relations=relations, words=words, seen_heads=seen_heads, seen_tails=seen_tails
@@ -60,18 +87,20 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
     def vocabulary(letter, count, kind):
         return Vocabulary(pl.Series([f"{letter}{number}" for number in range(count)], dtype=pl.String), kind)
 
+    settings = settings_of(**({"dimension": 3, "scale": 1.5} | settings))
     model = Model(
-        settings=Settings(**({"dimension": 3, "scale": 1.5} | settings)),
+        settings=settings,
         vocabularies=Vocabularies(
             vocabulary("e", entities, "entity"), vocabulary("r", relations, "relation"), vocabulary("w", words, "word")
         ),
         pbe=pbe,
         train=triples,
         valid=np.zeros((0, 3), np.int64),
-        thresholds=Thresholds(np.full(relations, np.nan), -6.0),
-        strangers=None,
-        temperatures=Temperatures(),
-        calibrator=Calibrator.unfitted(relations),
+        calibration=Judge(
+            rule=decision_rule(settings),
+            thresholds=Thresholds(np.full(relations, np.nan), -6.0),
+            curve=Curve.unfitted(relations),
+        ),
     )
     return model, world
 
@@ -87,7 +116,7 @@ def world_of(pbe: PBE, settings: Settings) -> World:
         alpha=pbe.score.alpha.item(),
         beta=pbe.mention.beta.item() if pbe.mention is not None else 0.0,
         scale=pbe.scale,
-        p=settings.norm,
+        p=settings.score_options.get("norm", 2),
         seen_heads=pbe.seen_heads.tolist(),
         seen_tails=pbe.seen_tails.tolist(),
     )

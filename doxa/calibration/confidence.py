@@ -1,57 +1,76 @@
-"""The confidence a belief would carry: what the model makes of it, put on the scale of confidences given to others."""
+"""Expected confidence: the confidence a belief would carry, learned from validation beliefs that carry one."""
 
 from __future__ import annotations
 
 import numpy as np
 import torch
 
-from doxa.calibration.rules import grounds
+from doxa.calibration.curves import MIN_LABELS, Curve, fit_shares
+from doxa.calibration.rules import calibration_input
 from doxa.calibration.thresholds import Numbers
 from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.errors import UsageError
-from doxa.model import Model
+from doxa.data.negatives import corrupt_triples, stack
+from doxa.data.triples import TripleIndex
+from doxa.estimators import Candidates, log_credence
 from doxa.pbe import PBE
-from doxa.training.candidates import every_candidate
-from doxa.training.objective import estimates
 
 
 @torch.no_grad()
-def estimated(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
-    """log credence by Eqs 13–16 with their expectations taken over all candidates, which Eq. 5 fits to log c."""
-    everything = every_candidate(pbe)
-    found = np.zeros(len(beliefs))
+def estimated_log_credence(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    """log credence by Eqs 13–16 with expectations over all candidates, (n,): the estimate that Eq. 5 fits to log c."""
+    candidates = Candidates.every(pbe)
+    values = np.zeros(len(beliefs))
     for rows in pbe.blocks(len(beliefs)):
-        terms = estimates(pbe, Batch.of(beliefs, rows), everything, settings)
-        found[rows] = terms.log_credence(settings).double().numpy()
-    return found
+        values[rows] = log_credence(pbe, Batch.of(beliefs, rows), candidates, settings).double().numpy()
+    return values
 
 
-def confidence_grounds(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
-    """What confidence is told from: what learning made to fit it, or log credence (Eq. 1) where it did not."""
+def confidence_input(pbe: PBE, settings: Settings, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numbers:
+    """The number that expected confidence is read from: what training fits to it, or else log credence (Eq. 1)."""
     if settings.objective == "confidence":
-        return estimated(pbe, settings, beliefs)
-    return grounds(pbe, beliefs, "score" if settings.confidence == "label" else "product")
+        return estimated_log_credence(pbe, settings, beliefs)
+    rule = "score" if settings.confidence == "label" else "product"
+    return calibration_input(pbe, beliefs, rule, mention_exponent)
 
 
-def fitted(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
-    """What learning makes to come near the confidence: the credence of Eq. 5, or σ(D) for labels."""
-    found = confidence_grounds(pbe, settings, beliefs)
-    return np.asarray(np.exp(found) if settings.objective == "confidence" else 1 / (1 + np.exp(-found)))
+def fitted_confidence(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    """What training fits to the confidence: the credence of Eq. 5, or σ(D) with confidence=label."""
+    inputs = confidence_input(pbe, settings, beliefs)
+    return np.asarray(np.exp(inputs) if settings.objective == "confidence" else 1 / (1 + np.exp(-inputs)))
 
 
-def confidence(model: Model, beliefs: Beliefs) -> Numbers:
-    """The confidence each belief would be expected to carry; NaN where it names something the model never saw."""
-    if model.expected is None:
-        raise UsageError(
-            "this model cannot tell confidence: no validation belief it was given carried one",
-            "train with validation beliefs that do",
-        )
-    beliefs = beliefs.encode(model.vocabularies)
-    found = np.full(len(beliefs), np.nan)
-    seen = np.flatnonzero(beliefs.seen)
-    known = beliefs.take(seen)
-    heard = confidence_grounds(model.pbe, model.settings, known)
-    found[seen] = model.expected.credence(heard, known.relation)
-    return found
+def with_confidence(beliefs: Beliefs, known: TripleIndex, settings: Settings) -> tuple[Beliefs, Numbers]:
+    """The beliefs that carry confidence, and the confidences as targets.
+
+    Unless one of them has confidence 0, as many negatives of confidence 0 are added.
+    """
+    confident = beliefs.where(~np.isnan(beliefs.confidence))
+    if not (confident.confidence > 0).all():
+        return confident, confident.confidence
+    negatives, _ = corrupt_triples(confident, known, settings.seed, settings.negatives_from)
+    targets = np.concatenate([confident.confidence, np.zeros(len(negatives))])
+    return stack(confident, negatives), targets
+
+
+def fit_expected_confidence(
+    pbe: PBE, beliefs: Beliefs, known: TripleIndex, settings: Settings, mention_exponent: float = 1.0
+) -> Curve | None:
+    """The curve from `confidence_input` to confidence; None where too few beliefs carry one."""
+    confident, targets = with_confidence(beliefs, known, settings)
+    if len(confident) < 2 * MIN_LABELS:
+        return None
+    inputs = confidence_input(pbe, settings, confident, mention_exponent)
+    return fit_shares(inputs, confident.relation, targets, pbe.relations, settings.seed)
+
+
+def known_confidence(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:
+    """The confidence of every fact of train, the highest where there are several, and then of valid.
+
+    NaN for a fact without confidence; of length 0 where no fact has any.
+    """
+    of_train = np.full(len(facts), np.nan)
+    np.fmax.at(of_train, facts.rows_of(train.triples), train.confidence)
+    confidence = of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])
+    return np.zeros(0) if np.isnan(confidence).all() else confidence

@@ -1,14 +1,14 @@
-"""Calibration: from evidence, the log probabilities of Eq. 1, to the chance that a belief is true.
+"""Calibration curves: from a number, such as log credence (Eq. 1), to the probability that a belief is true.
 
-    Platt      credence = σ(slope · x + offset)
-    isotonic   credence = the rising steps that fit the labels best, of Platt's logit
+    Platt      probability = σ(slope · x + offset)
+    isotonic   probability = the increasing step function that fits the labels best, of Platt's logit
 
-each for all beliefs alike or per relation. A relation's slope and offset are drawn to those of all: as if PRIOR were
-normal around them, so that a relation with few labeled beliefs hardly leaves the common curve. Which of the four is
-used is decided by log loss on labeled beliefs it was not fitted on.
+each with one curve for all relations or one per relation. A relation's slope and offset have a normal prior around the
+common ones, of deviation PRIOR, so that a relation with few labels stays near the common curve. Cross-validated log
+loss decides which of the four kinds is used.
 
-Labels made up in equal numbers do not have the world's share of truths. A belief of odds o in a mixture with the share
-π of truths has the odds o · (π′/(1−π′)) / (π/(1−π)) in one with the share π′, the base rate.
+Negatives made in equal numbers do not have the base rate of the world. A belief with odds o in a mixture with the
+share π of positives has the odds o · (π′/(1−π′)) / (π/(1−π)) in a mixture with the share π′, the base rate.
 """
 
 from __future__ import annotations
@@ -26,26 +26,27 @@ from doxa.data.vocabulary import Ids
 
 log = logging.getLogger(__name__)
 
-FEWEST = 10
-"""True and false beliefs needed, of each, to fit a calibrator."""
+MIN_LABELS = 10
+"""Positives and negatives, of each, that fitting a curve needs."""
 
-ENOUGH = 200
-"""Labeled beliefs below which it cannot be told whether credence is calibrated."""
+MIN_RELIABLE = 200
+"""Labeled beliefs below which calibration cannot be verified."""
 
 FOLDS = 5
 
 PRIOR = 0.5
-"""Standard deviation of a relation's slope and offset around those of all, in units in which the evidence has 1."""
+"""Standard deviation of a relation's slope and offset around the common ones, when the input has deviation 1."""
 
 KINDS = ("platt", "platt by relation", "isotonic", "isotonic by relation")
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrator:
-    """Evidence and relation to credence. `slopes` and `offsets`, (R,), are those of all where labels said nothing.
+class Curve:
+    """From calibration input and relation to a probability.
 
-    `steps` are logits and the probabilities they stand for, (n,) each; none for Platt. `log_odds` is what the base rate
-    adds to the log odds. `losses` are the cross-validated log losses by which the kind was chosen.
+    `slopes` and `offsets`, (R,), equal the common ones for a relation without labels. `steps` are logits and their
+    probabilities, (n,) each; empty for Platt. `log_odds` is the shift of the log odds by the base rate. `losses` are
+    the cross-validated log losses that decided the kind.
     """
 
     kind: str
@@ -58,23 +59,37 @@ class Calibrator:
     losses: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def unfitted(cls, relations: int) -> Calibrator:
-        """σ(x): the order means something, the size nothing."""
+    def unfitted(cls, relations: int) -> Curve:
+        """σ(x): the order of its values has a meaning, their size has none."""
         return cls("none", 1.0, 0.0, np.ones(relations), np.zeros(relations))
 
-    def credence(self, evidence: Numbers, relation: Ids) -> Numbers:
-        """The chance that each belief is true, (n,)."""
-        own = (relation >= 0) & ("by relation" in self.kind)
-        slope = np.where(own, self.slopes[relation], self.slope)
-        offset = np.where(own, self.offsets[relation], self.offset)
-        logit = slope * evidence + offset
+    def probability(self, inputs: Numbers, relation: Ids) -> Numbers:
+        """The probability of each belief, (n,)."""
+        by_relation = (relation >= 0) & ("by relation" in self.kind)
+        slope = np.where(by_relation, self.slopes[relation], self.slope)
+        offset = np.where(by_relation, self.offsets[relation], self.offset)
+        logit = slope * inputs + offset
         if len(self.steps[0]):
             chance = np.interp(logit, *self.steps)
             logit = np.log(chance) - np.log1p(-chance)
         return _logistic(logit + self.log_odds)
 
+    def rises(self, relation: int) -> bool:
+        """Whether the probability increases with the input for this relation."""
+        return bool((self.slopes[relation] if "by relation" in self.kind else self.slope) > 0)
+
+    def grow(self, relations: int) -> Curve:
+        """The same with `relations` more relations, which use the common curve."""
+        if not relations:
+            return self
+        return replace(
+            self,
+            slopes=np.append(self.slopes, np.full(relations, self.slope)),
+            offsets=np.append(self.offsets, np.full(relations, self.offset)),
+        )
+
     def as_dict(self, names: Callable[[int], str]) -> dict[str, Any]:
-        """For the model's manifest; relations by name where they differ from all."""
+        """Plain data for the model folder; relations by name where they differ from the common curve."""
         differing = np.flatnonzero((self.slopes != self.slope) | (self.offsets != self.offset))
         return {
             "kind": self.kind,
@@ -87,8 +102,8 @@ class Calibrator:
         }
 
     @classmethod
-    def from_dict(cls, stored: dict[str, Any], relations: int, ids: Callable[[list[str]], Ids]) -> Calibrator:
-        """Read back what `as_dict` wrote."""
+    def from_dict(cls, stored: dict[str, Any], relations: int, ids: Callable[[list[str]], Ids]) -> Curve:
+        """The inverse of `as_dict`."""
         slopes, offsets = np.full(relations, stored["slope"]), np.full(relations, stored["offset"])
         by_relation = stored["by_relation"]
         if by_relation:
@@ -99,69 +114,68 @@ class Calibrator:
                    stored["losses"])  # fmt: skip
 
 
-def fit(
-    evidence: Numbers, relation: Ids, label: NDArray[np.int8], relations: int, base_rate: float = 0.0, seed: int = 0
-) -> Calibrator:
-    """The kind that foretells best the labels it has not seen, fitted to all of them.
+def fit_curve(
+    inputs: Numbers, relation: Ids, label: NDArray[np.int8], relations: int, base_rate: float = 0.0, seed: int = 0
+) -> Curve:
+    """The curve with the lowest cross-validated log loss, fitted to all labels.
 
-    `base_rate` is the share of truths among the beliefs that will be judged; 0 takes that of the labels.
+    `base_rate` is the share of positives among the beliefs to be judged; 0 takes the share among the labels.
     """
     true = label == 1
-    if min(true.sum(), (~true).sum()) < FEWEST:
+    if min(true.sum(), (~true).sum()) < MIN_LABELS:
         log.warning("too few validation beliefs to calibrate credence: take its order seriously, not its size")
-        return Calibrator.unfitted(relations)
-    if len(true) < ENOUGH:
+        return Curve.unfitted(relations)
+    if len(true) < MIN_RELIABLE:
         log.warning("only %d labeled validation beliefs: too few to tell how well credence is calibrated", len(true))
-    best = fit_shares(evidence, relation, true.astype(float), relations, seed)
+    best = fit_shares(inputs, relation, true.astype(float), relations, seed)
     if best.slope <= 0:
         log.warning("the model does not tell true from false validation beliefs: credence means little")
-        return Calibrator.unfitted(relations)
+        return Curve.unfitted(relations)
     share = true.mean()
-    moved = np.log(base_rate / (1 - base_rate)) - np.log(share / (1 - share)) if base_rate else 0.0
-    return replace(best, log_odds=float(moved))
+    shift = np.log(base_rate / (1 - base_rate)) - np.log(share / (1 - share)) if base_rate else 0.0
+    return replace(best, log_odds=float(shift))
 
 
-def fit_shares(evidence: Numbers, relation: Ids, share: Numbers, relations: int, seed: int = 0) -> Calibrator:
-    """The same for shares of truth between 0 and 1, such as confidences: their expected value given the evidence."""
+def fit_shares(inputs: Numbers, relation: Ids, share: Numbers, relations: int, seed: int = 0) -> Curve:
+    """The same for targets between 0 and 1, such as confidences: their expected value given the input."""
     folds = list(_folds(share, seed))
 
     def loss(kind: str) -> float:
         parts = []
         for fold, rest in folds:
-            found = _fitted(kind, evidence[rest], relation[rest], share[rest], relations)
-            parts.append(_surprise(found.credence(evidence[fold], relation[fold]), share[fold]))
+            curve = _fit_kind(kind, inputs[rest], relation[rest], share[rest], relations)
+            parts.append(_log_loss(curve.probability(inputs[fold], relation[fold]), share[fold]))
         return round(float(np.concatenate(parts).mean()), 6)
 
     losses = {kind: loss(kind) for kind in KINDS}
     best = min(KINDS, key=lambda kind: losses[kind])
-    return replace(_fitted(best, evidence, relation, share, relations), losses=losses)
+    return replace(_fit_kind(best, inputs, relation, share, relations), losses=losses)
 
 
-def _fitted(kind: str, evidence: Numbers, relation: Ids, share: Numbers, relations: int) -> Calibrator:
-    """One kind, fitted to labeled beliefs."""
-    center, spread = float(evidence.mean()), float(evidence.std()) or 1.0
-    x = (evidence - center) / spread
+def _fit_kind(kind: str, inputs: Numbers, relation: Ids, share: Numbers, relations: int) -> Curve:
+    """The curve of one kind, fitted to all targets."""
+    center, spread = float(inputs.mean()), float(inputs.std()) or 1.0
+    x = (inputs - center) / spread
     common = _newton(x, np.zeros(len(x), np.int64), share, 1, np.zeros((1, 2)), prior=100.0)[0]
     lines = np.tile(common, (relations, 1))
     if "by relation" in kind:
         lines = _newton(x, relation, share, relations, lines, prior=PRIOR)
     slopes, offsets = lines[:, 0] / spread, lines[:, 1] - lines[:, 0] * center / spread
-    found = Calibrator(
-        kind, common[0] / spread, common[1] - common[0] * center / spread, slopes, offsets
-    )  # fmt: skip
+    curve = Curve(kind, common[0] / spread, common[1] - common[0] * center / spread, slopes, offsets)
     if kind.startswith("isotonic"):
-        own = "by relation" in kind
-        logit = (slopes[relation] if own else found.slope) * evidence + (offsets[relation] if own else found.offset)
-        found = replace(found, steps=_rising(logit, share))
-    return found
+        each = "by relation" in kind
+        logit = (slopes[relation] if each else curve.slope) * inputs + (offsets[relation] if each else curve.offset)
+        curve = replace(curve, steps=_isotonic(logit, share))
+    return curve
 
 
 def _newton(
     x: Numbers, group: Ids, share: Numbers, groups: int, start: Numbers, prior: float, rounds: int = 30
 ) -> Numbers:
-    """Slope and offset of each group, (G, 2): logistic regression drawn to `start`, all groups at once by Newton."""
+    """Slope and offset of each group, (G, 2): logistic regression with a normal prior around `start`, by Newton's
+    method for all groups at once."""
     lines = start.copy()
-    firmness = 1 / prior**2
+    precision = 1 / prior**2
     for _ in range(rounds):
         chance = _logistic(lines[group, 0] * x + lines[group, 1])
         error, curve = chance - share, np.maximum(chance * (1 - chance), 1e-9)
@@ -169,10 +183,10 @@ def _newton(
         def total(values: Numbers) -> Numbers:
             return np.asarray(np.bincount(group, values, minlength=groups), float)
 
-        pull = np.stack([total(error * x), total(error)], axis=1) + firmness * (lines - start)
-        a, b, c = total(curve * x * x) + firmness, total(curve * x), total(curve) + firmness
+        gradient = np.stack([total(error * x), total(error)], axis=1) + precision * (lines - start)
+        a, b, c = total(curve * x * x) + precision, total(curve * x), total(curve) + precision
         determinant = a * c - b * b
-        step = np.stack([c * pull[:, 0] - b * pull[:, 1], a * pull[:, 1] - b * pull[:, 0]], axis=1)
+        step = np.stack([c * gradient[:, 0] - b * gradient[:, 1], a * gradient[:, 1] - b * gradient[:, 0]], axis=1)
         step /= determinant[:, None]
         lines -= np.clip(step, -2.0, 2.0)
         if np.abs(step).max() < 1e-8:
@@ -180,17 +194,17 @@ def _newton(
     return lines
 
 
-def _rising(logit: Numbers, share: Numbers) -> tuple[Numbers, Numbers]:
-    """Isotonic regression of truth on the logit: where it steps, and to what; never quite 0 or 1."""
+def _isotonic(logit: Numbers, share: Numbers) -> tuple[Numbers, Numbers]:
+    """Isotonic regression of the targets on the logit: positions and heights of the steps, never quite 0 or 1."""
     from sklearn.isotonic import IsotonicRegression  # only fitting needs it, and answering should start quickly
 
     edge = 1 / (len(share) + 2)
-    found = IsotonicRegression(y_min=edge, y_max=1 - edge, out_of_bounds="clip").fit(logit, share)
-    return np.asarray(found.X_thresholds_, float), np.asarray(found.y_thresholds_, float)
+    regression = IsotonicRegression(y_min=edge, y_max=1 - edge, out_of_bounds="clip").fit(logit, share)
+    return np.asarray(regression.X_thresholds_, float), np.asarray(regression.y_thresholds_, float)
 
 
 def _folds(share: Numbers, seed: int) -> Iterator[tuple[Ids, Ids]]:
-    """(held out, the rest), with as many likely ones in each."""
+    """(validation rows, other rows) of each fold, stratified by whether the target reaches ½."""
     random = np.random.default_rng([seed, 6])
     part: Ids = np.zeros(len(share), np.int64)
     for likely in (True, False):
@@ -200,9 +214,9 @@ def _folds(share: Numbers, seed: int) -> Iterator[tuple[Ids, Ids]]:
         yield np.flatnonzero(part == number), np.flatnonzero(part != number)
 
 
-def _surprise(credence: Numbers, share: Numbers) -> Numbers:
-    """Log loss of each."""
-    kept = np.clip(credence, 1e-12, 1 - 1e-12)
+def _log_loss(probability: Numbers, share: Numbers) -> Numbers:
+    """The log loss of each belief."""
+    kept = np.clip(probability, 1e-12, 1 - 1e-12)
     return -(share * np.log(kept) + (1 - share) * np.log1p(-kept))
 
 

@@ -1,4 +1,4 @@
-"""Questions whose right answer is given, to see how probable the model held it."""
+"""Held-out queries: beliefs with one part removed, to see how probable the model holds the right answer."""
 
 from __future__ import annotations
 
@@ -10,63 +10,62 @@ from torch import Tensor
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.data.triples import Pairs, TripleIndex
-from doxa.data.vocabulary import Ids
+from doxa.data.triples import TripleIndex
 from doxa.pbe import PBE
+from doxa.slots import Slot
 
-KINDS = ("head", "tail", "relation", "relation_said")
-"""What can be missing; the last is a relation that was stated in words."""
+KINDS = ("head", "tail", "relation", "relation_with_mention")
+"""Kinds of query: the missing slot, and for relations whether a mention is given."""
 
 
 @dataclass(frozen=True, eq=False)
-class Posed:
-    """Questions of one kind: the place of each right answer among the candidates, (n,), and the table of log
-    probabilities of some of them, (rows, C), in which other answers already known are struck out: the missing one is
-    asked for."""
+class Queries:
+    """Queries of one kind.
+
+    `truth`, (n,), is the column of each right answer among the candidates. `log_probabilities(rows)` is the table of
+    log probabilities, (rows, C), with -inf for the other known answers: the query asks for the missing one.
+    """
 
     truth: Tensor
-    table: Callable[[Tensor], Tensor]
+    log_probabilities: Callable[[Tensor], Tensor]
 
 
-def posed(pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str) -> Posed:
-    """The beliefs as questions of that kind, as far as the answer is a candidate; `known` are the facts left aside."""
-    b = Batch.of(beliefs)
+def held_out_queries(
+    pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str, mention_exponent: float = 1.0
+) -> Queries:
+    """The beliefs as queries of that kind, as far as the answer is a candidate; `known` are the facts to leave out."""
+    slot = Slot.RELATION if kind.startswith("relation") else Slot[kind.upper()]
+    if kind == "relation_with_mention":
+        beliefs = beliefs.where(beliefs.mention.lengths > 0)
+    candidates = (pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)[slot]
+    column, present = _columns(Batch.of(beliefs).column(slot), candidates)
+    beliefs, truth = beliefs.where(present.numpy()), column[present]
+
+    def log_probabilities(rows: Tensor) -> Tensor:
+        numbers = rows.numpy()
+        logs = _log_probabilities(pbe, kind, Batch.of(beliefs, numbers), mention_exponent)
+        triples = (beliefs.head[numbers], beliefs.relation[numbers], beliefs.tail[numbers])
+        query, answer = (torch.from_numpy(part) for part in known.answers(slot, *triples))
+        place, is_candidate = _columns(answer, candidates)
+        other = is_candidate & (place != truth[rows][query])
+        logs[query[other], place[other]] = -torch.inf
+        return logs
+
+    return Queries(truth, log_probabilities)
+
+
+def _log_probabilities(pbe: PBE, kind: str, batch: Batch, mention_exponent: float) -> Tensor:
+    """Log probabilities of all candidates, (B, C) (Eqs 8, 9, 10, 6)."""
     if kind == "head":
-        return _posed(b.head, pbe.seen_heads, lambda rows: pbe.log_heads(b.relation[rows], b.tail[rows]),
-                      lambda rows: known.heads(beliefs.relation[rows], beliefs.tail[rows]))  # fmt: skip
+        return pbe.log_heads(batch.relation, batch.tail)
     if kind == "tail":
-        return _posed(b.tail, pbe.seen_tails, lambda rows: pbe.log_tails(b.head[rows], b.relation[rows]),
-                      lambda rows: known.tails(beliefs.head[rows], beliefs.relation[rows]))  # fmt: skip
-    said = torch.nonzero(b.mentioned if kind == "relation_said" else torch.ones(len(b), dtype=torch.bool)).squeeze(1)
-    some = beliefs if len(said) == len(b) else beliefs.take(said.numpy())
-
-    def table(rows: Tensor) -> Tensor:
-        asked = Batch.of(some, rows.numpy())
-        if kind == "relation":
-            return pbe.log_relations(asked.head, asked.tail)
-        return pbe.log_relations_with_mention(asked.head, asked.tail, asked.words, asked.offsets)
-
-    return _posed(b.relation[said], torch.arange(pbe.relations), table,
-                  lambda rows: known.links(some.head[rows], some.tail[rows]))  # fmt: skip
+        return pbe.log_tails(batch.head, batch.relation)
+    if kind == "relation":
+        return pbe.log_relations(batch.head, batch.tail)
+    return pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
 
 
-def _posed(truth: Tensor, seen: Tensor, table: Callable[[Tensor], Tensor], known: Callable[[Ids], Pairs]) -> Posed:
-    """`truth` are ids, `seen` the ids of the candidates, sorted."""
-    place, there = _places(truth, seen)
-    asked = torch.nonzero(there).squeeze(1)
-
-    def left_aside(rows: Tensor) -> Tensor:
-        found = table(asked[rows])
-        question, answer = (torch.from_numpy(part) for part in known(asked[rows].numpy()))
-        column, candidate = _places(answer, seen)
-        other = candidate & (column != place[asked[rows]][question])
-        found[question[other], column[other]] = -torch.inf
-        return found
-
-    return Posed(place[asked], left_aside)
-
-
-def _places(ids: Tensor, seen: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each id stands among those seen, and whether it does."""
-    place = torch.searchsorted(seen, ids).clamp_max(len(seen) - 1)
-    return place, seen[place] == ids
+def _columns(ids: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """The column of each id among the candidates, and whether it is one."""
+    column = torch.searchsorted(candidates, ids).clamp_max(len(candidates) - 1)
+    return column, candidates[column] == ids

@@ -1,142 +1,151 @@
-"""Triplet classification: how plausible is a belief, and is it held true (Section 5.4)."""
+"""Decision rules: the number that is compared with a threshold, and the number that credence is calibrated from.
+
+    rule      decision score                                               calibration input
+    product   log Pr(h|r,t) + log Pr(r|h,t) + log Pr(t|h,r), Section 5.4   log credence (Eq. 1)
+    entities  log Pr(h|r,t) + log Pr(t|h,r)                                the decision score
+    tail      log Pr(t|h,r)                                                the decision score
+    score     the scaled D(h, r, t)                                        the decision score
+    learned   weighted sum of features (`RuleWeights`)                     as for `entities`
+
+Only log credence reads the mention.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.thresholds import Numbers, Thresholds, Weighing
+from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import Slot
 
-
-@dataclass(frozen=True, eq=False)
-class Judgment:
-    """Per belief: calibrated credence (NaN for a name the model never saw) and the verdict at the threshold."""
-
-    credence: Numbers
-    verdict: NDArray[np.bool_]
-
-    @property
-    def unknown(self) -> NDArray[np.bool_]:
-        return np.isnan(self.credence)
+SHRINKAGE = 0.3
+"""Penalty that keeps the weights of a relation near those of all relations, see `RuleWeights.fit`."""
 
 
 @torch.no_grad()
-def log_terms(pbe: PBE, beliefs: Beliefs) -> Numbers:
-    """(n, 3): log Pr(h|r,t), log Pr(r|h,t,m), log Pr(t|h,r) of each belief, in blocks; all names must be known."""
+def log_terms(pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numbers:
+    """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known."""
     terms = np.zeros((len(beliefs), 3))
     for rows in _blocks(pbe, beliefs):
-        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows)).double().numpy()
+        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent).double().numpy()
     return terms
 
 
 def _blocks(pbe: PBE, beliefs: Beliefs) -> Iterator[Ids]:
-    """Rows in blocks of bounded memory, those of one relation together."""
+    """Rows in blocks of bounded memory, sorted by relation."""
     order = np.argsort(beliefs.relation, kind="stable")
     return (order[block] for block in pbe.blocks(len(beliefs)))
 
 
-def log_products(pbe: PBE, beliefs: Beliefs) -> Numbers:
-    """log [Pr(h|r,t) · Pr(r|h,t) · Pr(t|h,r)] of each triple, its mention left aside (Section 5.4)."""
-    return np.asarray(log_terms(pbe, beliefs.without_mentions()).sum(axis=1))
-
-
 @torch.no_grad()
-def evidence(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
-    """The log product above, without Pr(r|h,t), log Pr(t|h,r) alone, or the scaled D: what is held against a relation's
-    threshold. For `weighed` without weights, what credence is calibrated from."""
-    if rule == "product":
-        return log_products(pbe, beliefs)
-    if rule in ("entities", "weighed", "tail"):
+def decision_score(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
+    """The number of each triple that is compared with its relation's threshold, (n,); the mention is ignored.
+
+    For the rule `learned` without weights it is that of `entities`.
+    """
+    if rule != "score":
         terms = log_terms(pbe, beliefs.without_mentions())
+        if rule == "product":
+            return np.asarray(terms.sum(axis=1))
         return terms[:, 2] if rule == "tail" else terms[:, 0] + terms[:, 2]
     scores = np.zeros(len(beliefs))
     for rows in _blocks(pbe, beliefs):
         batch = Batch.of(beliefs, rows)
-        scores[rows] = pbe.logits(batch.head, batch.relation, batch.tail).double().numpy()
+        scores[rows] = pbe.logit(batch).double().numpy()
     return scores
 
 
-def signs(pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> Numbers:
-    """(n, 4), what a `weighed` verdict weighs: log Pr(h|r,t), log Pr(t|h,r), and log(1 + how many others are known) of
-    the answers of each of the two questions."""
+def calibration_input(pbe: PBE, beliefs: Beliefs, rule: str, mention_exponent: float = 1.0) -> Numbers:
+    """The number of each belief that the calibration curve turns into credence, (n,)."""
+    if rule == "product":
+        return np.asarray(log_terms(pbe, beliefs, mention_exponent).mean(axis=1))
+    return decision_score(pbe, beliefs, rule)
+
+
+def features(pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> Numbers:
+    """Features of the rule `learned`, (n, 4): log Pr(h|r,t), log Pr(t|h,r), and log(1 + number of other known answers)
+    of the queries (?, r, t) and (h, r, ?)."""
     terms = log_terms(pbe, beliefs.without_mentions())
-    own = facts.contains(beliefs.head, beliefs.relation, beliefs.tail)
-    heads = facts.head_counts(beliefs.relation, beliefs.tail) - own
-    tails = facts.tail_counts(beliefs.head, beliefs.relation) - own
+    itself = facts.contains(beliefs.head, beliefs.relation, beliefs.tail)
+    columns = (beliefs.head, beliefs.relation, beliefs.tail)
+    heads, tails = (facts.count_answers(slot, *columns) - itself for slot in (Slot.HEAD, Slot.TAIL))
     return np.column_stack([terms[:, 0], terms[:, 2], np.log1p(heads), np.log1p(tails)])
 
 
-def grounds(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
-    """What credence is calibrated from: the evidence, or where that is the product, log credence (Eq. 1).
+@dataclass(frozen=True, eq=False)
+class RuleWeights:
+    """Weights of the features in the rule `learned`: (R, k) per relation, and (k,) over all relations.
 
-    The latter hears the mention too.
+    A relation without labeled validation triples has the overall weights.
     """
-    return log_terms(pbe, beliefs).mean(axis=1) if rule == "product" else evidence(pbe, beliefs, rule)
+
+    by_relation: Numbers
+    overall: Numbers
+
+    @classmethod
+    def fit(cls, features: Numbers, relation: Ids, label: NDArray[np.int8], relations: int) -> RuleWeights:
+        """Logistic regression of labels on features, (n, k), over all and per relation.
+
+        In units of standard deviations, a relation's weights are shrunk to the overall ones by the penalty
+        SHRINKAGE · (difference)².
+        """
+        spread = features.std(axis=0)
+        spread = np.where(spread > 1e-6, spread, 1.0)  # a feature that is constant, but for rounding
+        units = (features - features.mean(axis=0)) / spread
+        start = np.zeros(features.shape[1] + 1)
+        overall = _logistic_regression(units, label, start)
+        by_relation = np.tile(overall[:-1], (relations, 1))
+        for number in np.unique(relation):
+            rows = relation == number
+            by_relation[number] = _logistic_regression(units[rows], label[rows], overall)[:-1]
+        return cls(by_relation / spread, overall[:-1] / spread)
+
+    def decision_score(self, features: Numbers, relation: Ids) -> Numbers:
+        """The weighted sum of the features of each triple."""
+        return np.asarray((features * self.by_relation[relation]).sum(axis=1))
+
+    def grow(self, relations: int) -> RuleWeights:
+        """The same with `relations` more relations, which have the overall weights."""
+        return RuleWeights(np.concatenate([self.by_relation, np.tile(self.overall, (relations, 1))]), self.overall)
+
+    def as_dict(self, names: Callable[[int], str]) -> dict[str, Any]:
+        """Plain data for the model folder; relations by name where they differ from the overall weights."""
+        differing = np.flatnonzero((self.by_relation != self.overall).any(axis=1)).tolist()
+        return {
+            "overall": self.overall.tolist(),
+            "by_relation": {names(relation): self.by_relation[relation].tolist() for relation in differing},
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any], relations: int, ids: Callable[[list[str]], Ids]) -> RuleWeights:
+        """The inverse of `as_dict`."""
+        overall, differing = np.array(stored["overall"], float), stored["by_relation"]
+        by_relation = np.tile(overall, (relations, 1))
+        if differing:
+            by_relation[ids(list(differing))] = list(differing.values())
+        return cls(by_relation, overall)
 
 
-def judge_by(pbe: PBE, labeled: Beliefs, facts: TripleIndex, rule: str) -> tuple[Thresholds, Weighing | None, Numbers]:
-    """The thresholds that suit labeled beliefs best; weights, if the rule has such; and the beliefs' `grounds`."""
-    assert labeled.label is not None
-    weighing = None
-    if rule == "weighed":
-        given = signs(pbe, labeled, facts)
-        weighing = Weighing.fit(given, labeled.relation, labeled.label, pbe.relations)
-        scores, heard = weighing.evidence(given, labeled.relation), given[:, :2].sum(axis=1)
-    else:
-        scores = evidence(pbe, labeled, rule)
-        heard = grounds(pbe, labeled, rule) if rule == "product" else scores
-    return Thresholds.fit(scores, labeled.relation, labeled.label, pbe.relations), weighing, heard
+def _logistic_regression(features: Numbers, label: NDArray[np.int8], center: Numbers) -> Numbers:
+    """Weights and intercept, (k + 1,), of the logistic regression that is shrunk to `center`."""
+    from scipy.optimize import minimize
 
+    inputs, sign = np.column_stack([features, np.ones(len(features))]), np.where(label == 1, 1.0, -1.0)
+    penalty = np.append(np.full(features.shape[1], SHRINKAGE), SHRINKAGE / 20)
 
-def familiarity(known: TripleIndex, beliefs: Beliefs) -> tuple[Numbers, Ids]:
-    """For beliefs with an entity never seen: log(1 + in how many facts the other one stands where it stands here).
+    def loss(weights: Numbers) -> tuple[float, Numbers]:
+        margins, away = sign * (inputs @ weights), weights - center
+        slopes = -sign / (1 + np.exp(np.minimum(margins, 500)))
+        return float(np.logaddexp(0, -margins).sum() + penalty @ away**2), inputs.T @ slopes + 2 * penalty * away
 
-    Also the kind of each, 2 · relation + (whether the tail is the stranger), by which thresholds are kept.
-    """
-    counts = np.zeros(len(beliefs))
-    related = beliefs.relation >= 0
-    rows = np.flatnonzero(related & (beliefs.tail >= 0))
-    counts[rows] = known.head_counts(beliefs.relation[rows], beliefs.tail[rows])
-    rows = np.flatnonzero(related & (beliefs.head >= 0))
-    counts[rows] = known.tail_counts(beliefs.head[rows], beliefs.relation[rows])
-    kind = np.where(related, 2 * beliefs.relation + (beliefs.tail < 0), -1)
-    return np.log1p(counts), kind
-
-
-def judge(model: Model, beliefs: Beliefs) -> Judgment:
-    """Credence and verdict of every belief.
-
-    One with a name the model never saw has no credence. It is judged by how familiar the rest of it is, if validation
-    showed how far to trust that, and is held false otherwise.
-    """
-    model.must_answer("classification")
-    beliefs = beliefs.encode(model.vocabularies)
-    credence = np.full(len(beliefs), np.nan)
-    verdict = np.zeros(len(beliefs), bool)
-    seen = np.flatnonzero(beliefs.seen)
-    known = beliefs.take(seen)
-    rule = model.settings.verdict
-    if model.weighing is not None:
-        given = signs(model.pbe, known, model.trained_facts)
-        heard, held = given[:, :2].sum(axis=1), model.weighing.evidence(given, known.relation)
-    else:
-        heard = grounds(model.pbe, known, rule)
-        silent = model.pbe.mention is None or not len(known.mention.values)
-        held = (3 * heard if rule == "product" else heard) if silent else evidence(model.pbe, known, rule)
-    credence[seen] = model.calibrator.credence(heard, known.relation)
-    verdict[seen] = held >= model.thresholds.of(known.relation)
-    if model.strangers is not None:
-        strange = np.flatnonzero(~beliefs.seen)
-        familiar, kind = familiarity(model.trained_facts, beliefs.take(strange))
-        verdict[strange] = familiar >= model.strangers.of(kind)
-    return Judgment(credence, verdict)
+    return np.asarray(minimize(loss, center, jac=True).x)

@@ -51,10 +51,10 @@ def complete(
     Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
     """
     from doxa import formats as files
+    from doxa.cli.options import parse_size
     from doxa.curation.complete import Advance
     from doxa.curation.complete import complete as run
     from doxa.curation.review import to_review
-    from doxa.data.memory import parse
     from doxa.errors import DoxaError
     from doxa.model import Model
     from doxa.render import terminal as display
@@ -65,7 +65,7 @@ def complete(
         raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
     loaded = Model.load(model)
     if memory:
-        loaded.pbe.memory = parse(memory)
+        loaded.pbe.memory = parse_size(memory)
     with display.progress("completing") as bar:
 
         def report(now: Advance) -> None:
@@ -115,17 +115,17 @@ def audit(
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
     from doxa import formats as files
+    from doxa.cli.options import parse_size
     from doxa.curation.audit import audit as run
     from doxa.curation.review import to_review
-    from doxa.data.memory import parse
     from doxa.model import Model
     from doxa.render import terminal as display
 
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
     if memory:
-        loaded.pbe.memory = parse(memory)
-    given = None if file is None else read(file, on_error, reading(format_, read_), refuted=True)
+        loaded.pbe.memory = parse_size(memory)
+    given = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with display.progress("auditing") as bar:
         found = run(loaded, given, top, lambda fraction: bar(fraction, ""))
     for place in range(min(show, len(found))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,10 +38,10 @@ def inspect(
 
     Example: `doxa data inspect demo/data --plot overview.png`
     """
-    from doxa.data import profile as inspection
+    from doxa import formats as files
     from doxa.render import terminal as display
 
-    found = inspection.inspect(file, on_error_rule(on_error), reading(format_, read_))
+    found = files.inspect(file, on_error_rule(on_error), reading(format_, read_))
     if plot is not None:
         from doxa.data.atomic import written
         from doxa.render.plots import overview
@@ -96,17 +97,17 @@ def convert(
     counts: dict[str, int] = {}
 
     def counted(path: Path, name: str) -> Any:
-        for table in files.blocks(path, on_error_rule(on_error), refuted=True, options=options):
+        for table in files.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
             counts[name] = counts.get(name, 0) + len(table)
             yield table
 
-    writing = files.Options(format=to, prefixes=options.prefixes).told(write_)
+    writing = files.Options(format=to, prefixes=options.prefixes).parse(write_)
     options.prefixes.update(writing.prefixes)
     if source.is_dir():
         parts = files.dataset(source).parts()
         files.write_parts({name: counted(path, name) for name, path in parts.items()}, out, writing)
     else:
-        files.write(counted(source, "beliefs"), out, writing, prefixes=options.prefixes)
+        files.write_frames(counted(source, "beliefs"), out, replace(writing, prefixes=options.prefixes))
     said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     display.tell(f"{out}: {said}")
 
@@ -141,7 +142,7 @@ def split(
     if out.is_dir() and any((out / f"{name}{ending}").exists() for name in ("train", "valid", "test")
                             for ending in (".tsv", ".tsv.gz", "2id.txt")):  # fmt: skip
         raise DoxaError(f"{out} already holds a dataset", "choose another folder, or remove it first")
-    beliefs = Beliefs.from_frames(files.blocks(source, on_error_rule(on_error), refuted=True, options=options))
+    beliefs = Beliefs.from_frames(files.blocks(source, on_error_rule(on_error), True, options))
     parts = dict(zip(("train", "valid", "test"), parted(beliefs, (valid, test), seed, apart), strict=True))
     parts = {name: part for name, part in parts.items() if len(part)}
     writing = files.Options(format=to, prefixes=options.prefixes)
@@ -200,17 +201,17 @@ def generate(
     Example: `doxa data generate made.tsv --beliefs 10000000 --entities 1000000`
     """
     from doxa import formats as files
-    from doxa.data.synthetic import tables
+    from doxa.data.synthetic import frames
     from doxa.render import terminal as display
 
-    files.write(tables(beliefs, entities, relations, seed), out)
+    files.write(frames(beliefs, entities, relations, seed), out)
     display.say(f"{out}: {beliefs:,} beliefs")
 
 
 def list_(
     json_: Annotated[bool, typer.Option("--json", help="As JSON, with the checksums of every file.")] = False,
 ) -> None:
-    """List the public benchmark sets that `doxa data get` knows: sizes, licence, what each download is held against.
+    """List the public benchmark sets that `doxa data get` knows: sizes, license, what each download is held against.
 
     A file is held against its SHA-256 where one is known, else against the MD5 its source publishes.
     """
@@ -226,8 +227,8 @@ def list_(
         counts = " / ".join(f"{member.beliefs:,}" if member.beliefs else "?" for member in one.parts.values())
         checks = "SHA-256" if all(member.sha256 for member in one.parts.values()) else "MD5"
         there = "cached" if catalogue.cached(name) else ""
-        rows.append((name, counts, f"{one.entities:,}", f"{one.relations:,}", one.licence, checks, there))
-    headings = ("name", "train / valid / test", "entities", "relations", "licence", "checked by", "")
+        rows.append((name, counts, f"{one.entities:,}", f"{one.relations:,}", one.license, checks, there))
+    headings = ("name", "train / valid / test", "entities", "relations", "license", "checked by", "")
     display.show_table("", headings, rows)
 
 

@@ -128,8 +128,8 @@ def evaluate(
 
     Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
     """
+    from doxa.cli.options import parse_size
     from doxa.data.atomic import written
-    from doxa.data.memory import parse
     from doxa.evaluation.report import evaluate as run
     from doxa.model import Model
     from doxa.render import terminal as display
@@ -142,9 +142,9 @@ def evaluate(
     check_output("--json", json_, model, file)
     check_output("--plot", plot, model, file)
     loaded = Model.load(model)
-    beliefs = read(file, on_error, reading(format_, read_), refuted=True)
+    beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     if memory:
-        loaded.pbe.memory = parse(memory)
+        loaded.pbe.memory = parse_size(memory)
     with display.busy("evaluating") as say:
         found = run(
             loaded,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +46,17 @@ SettingsOption = Annotated[
 SetOption = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")]
 
 
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def parse_size(text: str) -> int:
+    """Bytes from `500MB`, `2G`, `1.5 GB` or a number of bytes."""
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if not match or not float(match[1]):
+        raise UsageError(f"--memory {text!r}; expected a size such as 500MB or 2GB")
+    return int(float(match[1]) * UNITS[match[2].upper()])
+
+
 def chosen_settings(file: Path | None, assignments: list[str], **options: Any) -> dict[str, Any]:
     """Values of settings: those of the file, then of options that were given, then of --set."""
     from doxa.config import parse_assignments, read_toml
@@ -57,15 +69,15 @@ def reading(format_: str, told: list[str]) -> Options:
     """What --format and --read say."""
     from doxa.formats import Options
 
-    return Options(format=format_).told(told)
+    return Options(format=format_).parse(told)
 
 
-def read(path: Path, on_error: str, options: Options, refuted: bool = False) -> Beliefs:
-    """The beliefs of a file; `refuted` lets those of confidence 0 pass."""
+def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
+    """The beliefs of a file; `allow_zero_confidence` accepts a confidence of 0."""
     from doxa.data.beliefs import Beliefs
     from doxa.formats import blocks
 
-    return Beliefs.from_frames(blocks(path, on_error_rule(on_error), refuted, options))
+    return Beliefs.from_frames(blocks(path, on_error_rule(on_error), allow_zero_confidence, options))
 
 
 def on_error_rule(value: str) -> Any:

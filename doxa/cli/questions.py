@@ -53,7 +53,7 @@ def ask(
     if questions is None:
         asked = [(str(head), str(relation), str(tail), mention)]
     else:
-        table = files.read(questions)
+        table = files.read_frame(questions)
         said = table["mention"] if "mention" in table.columns else [None] * len(table)
         asked = list(zip(table["head"], table["relation"], table["tail"], said, strict=True))
     if out is not None and questions is not None:
@@ -92,24 +92,24 @@ def judge(
     from doxa import formats as files
     from doxa import inference as answering
     from doxa.data.beliefs import Beliefs
-    from doxa.formats.formats import tabular
+    from doxa.formats.registry import is_tabular
     from doxa.model import Model
     from doxa.render import terminal as display
 
     check_output("--out", out, model, file)
     loaded = Model.load(model)
     options = reading(format_, read_)
-    table = files.read(file, on_error_rule(on_error), refuted=True, options=options)
+    table = files.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
     found = answering.judge(loaded, Beliefs.from_frame(table, loaded.vocabularies))
-    verdict = pl.Series("verdict", found.verdict).cast(pl.String).set(pl.Series(found.unknown), "unknown")
+    verdict = pl.Series("verdict", found.verdict.tolist(), dtype=pl.String)
     credence = pl.Series("credence", found.credence).fill_nan(None).round(6)
     table = table.drop("line").with_columns(credence, verdict)
     if out is None:
         sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
     else:
-        if not tabular(out):
+        if not is_tabular(out):
             table = table.drop("credence", "verdict").with_columns(credence.alias("confidence"))
-        files.write(table, out, options, format="", header="auto", delimiter="")
+        files.write(table, out, prefixes=options.prefixes)
     counts = ", ".join(f"{(verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
     display.tell(f"{file}: {counts}")
 

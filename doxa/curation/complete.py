@@ -32,9 +32,10 @@ from doxa.curation.bare import bare, precise
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import DoxaError, UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS
 from doxa.training.checkpoint import Checkpoint
 
 PRECISION = 9
@@ -46,9 +47,9 @@ SELDOM = 0.1
 SLACK = 1e-7
 """How far below the last place of the list a candidate is still looked at."""
 
-WEIGHTS = {"product": (1 / 3, 1 / 3, 1 / 3), "entities": (1.0, 0.0, 1.0), "weighed": (1.0, 0.0, 1.0),
+WEIGHTS = {"product": (1 / 3, 1 / 3, 1 / 3), "entities": (1.0, 0.0, 1.0), "learned": (1.0, 0.0, 1.0),
            "tail": (0.0, 0.0, 1.0), "score": (0.0, 0.0, 0.0)}  # fmt: skip
-"""What the three logarithms count in the evidence credence is calibrated from, by the setting `verdict`."""
+"""What the three logarithms count in the evidence credence is calibrated from, by the decision rule."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +170,8 @@ def complete(
     beliefs = bare(model.vocabularies, found.triples)
     if report:
         report(Advance(1.0, "ranks", len(beliefs), search.last))
-    ranks = [ranks(model.pbe, beliefs, model.known).filtered for ranks in (head_ranks, tail_ranks)]
-    return Proposals(model.vocabularies, found.triples, found.credence, np.exp(found.terms), *ranks)
+    filtered = [ranks(model.pbe, slot, beliefs, model.known).filtered for slot in ENTITY_SLOTS]
+    return Proposals(model.vocabularies, found.triples, found.credence, np.exp(found.terms), *filtered)
 
 
 class _Search:
@@ -190,8 +191,8 @@ class _Search:
         self.any_entity = any_entity
         self.pbe: PBE = precise(model.pbe)
         self.known = model.known
-        self.weights = np.array(WEIGHTS[model.settings.verdict])
-        self.of_score = float(model.settings.verdict == "score")
+        self.weights = np.array(WEIGHTS[model.calibration.rule])
+        self.of_score = float(model.calibration.rule == "score")
         self.places = {column: model.trained_facts.positions(column) for column in (0, 2)}
         loops = self.known.triples[self.known.triples[:, 0] == self.known.triples[:, 2], 1]
         self.loops = np.bincount(loops, minlength=self.known.relations) > 0
@@ -208,9 +209,7 @@ class _Search:
 
     def tells(self, relation: int) -> bool:
         """Whether the relation has facts to go by and credence rises with the evidence, as it must to mean anything."""
-        calibrator = self.model.calibrator
-        slope = calibrator.slopes[relation] if "by relation" in calibrator.kind else calibrator.slope
-        return bool(slope > 0 and len(self.pool(relation, 0)))
+        return self.model.calibration.curve.rises(relation) and len(self.pool(relation, 0)) > 0
 
     def pool(self, relation: int, column: int) -> Ids:
         """Entities seen in that place of the relation."""
@@ -323,7 +322,7 @@ class _Search:
         return low - SLACK
 
     def _credence(self, evidence: Numbers, relation: int) -> Numbers:
-        return self.model.calibrator.credence(evidence, np.full(len(evidence), relation))
+        return self.model.calibration.curve.probability(evidence, np.full(len(evidence), relation))
 
     def _normalize(self, relation: int, asked: int, given: Ids, normalizers: dict[int, Numbers]) -> None:
         """log Σ exp over all entities seen as head (tail) anywhere, for given tails (heads) that lack it."""

@@ -17,6 +17,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import bare, precise
 from doxa.curation.influence import pushes
@@ -24,7 +25,7 @@ from doxa.curation.similar import directions
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
-from doxa.inference import judge, log_terms
+from doxa.inference import judge
 from doxa.model import Model
 from doxa.pbe import PBE
 
@@ -184,7 +185,7 @@ def explain(
         belief=(head, relation, tail, mention),
         known=bool(model.known.contains(*(np.array([part]) for part in triple))[0]),
         credence=float(judged.credence[0]),
-        verdict=bool(judged.verdict[0]),
+        verdict=bool(judged.accepted[0]),
         before=float(np.exp(logs.mean())),
         terms=_three(np.exp(logs)),
         said=_said(model, pbe, belief, mention, of_relation),

@@ -15,8 +15,7 @@ import polars as pl
 import torch
 from torch import Tensor
 
-from doxa.calibration.curves import Calibrator
-from doxa.calibration.thresholds import Numbers, Thresholds
+from doxa.calibration.thresholds import Numbers
 from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
@@ -160,30 +159,26 @@ def with_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
     facts = model.trained_facts.grow(len(vocabularies.entities), len(vocabularies.relations), told.triples)
     pbe = _larger(model, vocabularies, told, seed)
     pbe.score.prepare(facts)
-    more_relations = len(relations) - len(old.relations)
     grown = replace(
         model,
         vocabularies=vocabularies,
         pbe=pbe,
         train=np.concatenate([model.train, told.triples]),
-        given=_given(model, told),
-        thresholds=Thresholds(np.append(model.thresholds.by_relation, np.full(more_relations, np.nan)),
-                              model.thresholds.overall),
-        weighing=model.weighing and model.weighing.grown(more_relations),
-        strangers=None if more_relations else model.strangers,
-        calibrator=_with_relations(model.calibrator, more_relations),
-        expected=None if model.expected is None else _with_relations(model.expected, more_relations),
-    )  # fmt: skip
+        known_confidence=_known_confidence(model, told),
+        calibration=model.calibration.grow(len(relations) - len(old.relations)),
+    )
     vars(grown)["trained_facts"] = facts
     _start(grown.pbe, model.trained_facts, told)
     return grown, told
 
 
-def _given(model: Model, told: Beliefs) -> Numbers:
+def _known_confidence(model: Model, told: Beliefs) -> Numbers:
     """The confidence of the facts of train, of what is told, and of valid; none where none came with any."""
-    if not len(model.given) and np.isnan(told.confidence).all():
-        return model.given
-    before = model.given if len(model.given) else np.full(len(model.train) + len(model.valid), np.nan)
+    if not len(model.known_confidence) and np.isnan(told.confidence).all():
+        return model.known_confidence
+    before = (
+        model.known_confidence if len(model.known_confidence) else np.full(len(model.train) + len(model.valid), np.nan)
+    )
     return np.insert(before, len(model.train), told.confidence)
 
 
@@ -270,16 +265,6 @@ def _joined(old: Vocabulary, more: Vocabulary, room: bool = True) -> tuple[Vocab
         return old, np.append(ids, -1)
     ids[new] = len(old) + np.arange(new.sum())
     return Vocabulary(pl.concat([old.names, more.names.filter(pl.Series(new))]), old.kind), np.append(ids, -1)
-
-
-def _with_relations(calibrator: Calibrator, count: int) -> Calibrator:
-    if not count:
-        return calibrator
-    return replace(
-        calibrator,
-        slopes=np.append(calibrator.slopes, np.full(count, calibrator.slope)),
-        offsets=np.append(calibrator.offsets, np.full(count, calibrator.offset)),
-    )
 
 
 def _larger(model: Model, vocabularies: Vocabularies, told: Beliefs, seed: int) -> PBE:

@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.bare import precise
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.inference import log_terms
 from doxa.pbe import PBE
 
 STEP = 1e-4

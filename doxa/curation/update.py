@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration import curves as calibration
-from doxa.calibration.rules import judge, judge_by
+from doxa.calibration.judge import decision_rule
 from doxa.curation.bare import bare
 from doxa.curation.fold_in import Refit, rows_from, with_room
 from doxa.data.batch import Batch
@@ -31,10 +30,11 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, UsageError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
-from doxa.inference import tails
+from doxa.inference import ask, judge
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 
 EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs beside each new one in every pass."""
@@ -162,8 +162,9 @@ def _without(grown: Model, gone: Beliefs) -> Model:
         return grown
     retracted = TripleIndex(gone.triples, len(grown.vocabularies.entities), len(grown.vocabularies.relations))
     kept = [~retracted.contains(*part.T) for part in (grown.train, grown.valid)]
-    given = grown.given[np.concatenate(kept)] if len(grown.given) else grown.given
-    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], given=given)
+    known = grown.known_confidence
+    confidence = known[np.concatenate(kept)] if len(known) else known
+    return replace(grown, train=grown.train[kept[0]], valid=grown.valid[kept[1]], known_confidence=confidence)
 
 
 def _learn(
@@ -266,11 +267,11 @@ def _answers(model: Model, sample: Beliefs, grown: Model) -> _Answers:
     asked = sample.encode(model.vocabularies)
     known = bare(grown.vocabularies, grown.known.triples).encode(model.vocabularies).triples
     facts = TripleIndex(known, len(model.vocabularies.entities), len(model.vocabularies.relations))
-    ranks = [side(model.pbe, asked, facts).filtered for side in (head_ranks, tail_ranks)]
-    heads = [model.vocabularies.entities[head] for head in asked.head]
-    relations = [model.vocabularies.relations[relation] for relation in asked.relation]
-    best = [answer[0].name for answer in tails(model, heads, relations, top=1)] if len(asked) else []
-    mrr = Metrics.of(np.concatenate(ranks)).mrr if len(asked) else float("nan")
+    both = [ranks(model.pbe, slot, asked, facts).filtered for slot in ENTITY_SLOTS]
+    entities, relations = model.vocabularies.entities, model.vocabularies.relations
+    questions = [(entities[h], relations[r], "?") for h, r in zip(asked.head, asked.relation, strict=True)]
+    best = [answer[0].name for answer in ask(model, questions, top=1)] if len(asked) else []
+    mrr = Metrics.of(np.concatenate(both)).mrr if len(asked) else float("nan")
     return _Answers(judge(model, asked).credence, best, mrr)
 
 
@@ -281,13 +282,5 @@ def _recalibrated(model: Model, labels: Beliefs) -> Model:
     assert asked.label is not None
     if len(np.unique(asked.label)) < 2:
         raise DoxaError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    rule, settings = model.settings.verdict, model.settings
-    thresholds, weighing, heard = judge_by(model.pbe, asked, model.trained_facts, rule)
-    return replace(
-        model,
-        thresholds=thresholds,
-        weighing=weighing,
-        calibrator=calibration.fit(
-            heard, asked.relation, asked.label, model.pbe.relations, settings.base_rate, settings.seed
-        ),
-    )
+    before = replace(model.calibration, rule=decision_rule(model.settings))
+    return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, asked))

@@ -1,4 +1,4 @@
-"""Writing all or nothing."""
+"""Write files and folders all or nothing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from doxa.errors import DoxaError
+from doxa.errors import BadFile
 
 
 @contextlib.contextmanager
 def written(path: str | Path) -> Iterator[Path]:
-    """A place to write what shall stand at `path`; it is moved there only when all went well.
+    """A temporary path to write to; the file moves to `path` when the block ends without an error.
 
-    A link is followed; what is no regular file (a pipe, a device) is written to directly.
+    A link is followed. A pipe or device is written to directly.
     """
     target = Path(path).resolve()
     if target.is_dir():
-        raise DoxaError(f"cannot write {path}: it is a folder")
+        raise BadFile(f"cannot write {path}: it is a folder")
     direct = target.exists() and not target.is_file()
     unfinished = target if direct else target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     try:
@@ -28,7 +28,7 @@ def written(path: str | Path) -> Iterator[Path]:
         if not direct:
             os.replace(unfinished, target)
     except OSError as fault:
-        raise DoxaError(f"cannot write {path}: {fault.strerror or fault}") from fault
+        raise BadFile(f"cannot write {path}: {fault.strerror or fault}") from fault
     finally:
         if not direct:
             with contextlib.suppress(OSError):
@@ -37,18 +37,21 @@ def written(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def written_folder(path: str | Path) -> Iterator[Path]:
-    """A folder to fill, whose files are moved to `path` only when all went well; others that lie there stay."""
+    """A temporary folder to fill; its files move to `path` when the block ends without an error.
+
+    Other files in `path` stay.
+    """
     target = Path(path).resolve()
     if target.exists() and not target.is_dir():
-        raise DoxaError(f"cannot write {path}: it is a file; expected a folder")
+        raise BadFile(f"cannot write {path}: it is a file; expected a folder")
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
     try:
         unfinished.mkdir(parents=True)
         yield unfinished
         target.mkdir(exist_ok=True)
-        for made in sorted(unfinished.iterdir()):
-            os.replace(made, target / made.name)
+        for file in sorted(unfinished.iterdir()):
+            os.replace(file, target / file.name)
     except OSError as fault:
-        raise DoxaError(f"cannot write {path}: {fault.strerror or fault}") from fault
+        raise BadFile(f"cannot write {path}: {fault.strerror or fault}") from fault
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)

@@ -1,7 +1,7 @@
-"""Public benchmark sets by name: where they are, whose they are, and whether what came is what was meant.
+"""Public benchmark sets by name: source, license, download and checksums.
 
-A set is downloaded once into the cache folder (the platform's own, or $DOXA_CACHE), checked, and from then on there
-without a network. An interrupted download goes on where it stopped.
+A set is downloaded once into the cache folder (the platform's user cache, or $DOXA_CACHE) and checked; after that it
+needs no network. An interrupted download resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -21,22 +21,26 @@ from pathlib import Path
 from typing import Any
 
 from doxa.data.atomic import written, written_folder
-from doxa.errors import DoxaError, UsageError, did_you_mean
+from doxa.errors import BadFile, UnknownName, did_you_mean
 
 LIST = Path(__file__).with_name("benchmarks.toml")
-RECORD = "catalogue.json"
-"""In a set's folder: the SHA-256 of each of its files, as they were when they had been checked."""
+RECORD = "checksums.json"
+"""In a set's folder: the SHA-256 of each file after the check."""
+
+OLD_RECORD = "catalogue.json"
+"""The name of the record in caches of earlier versions."""
 
 PARTS = ("train", "valid", "test")
 PIECE = 2**18
+ELSEWHERE = "`url` can name another copy of the archive"
 
-Report = Callable[[int, int], None]
-"""Told as a download goes on: bytes so far, and in all (0 if the server does not say)."""
+Progress = Callable[[int, int], None]
+"""Called during a download with the bytes so far and in all (0 if the server does not say)."""
 
 
 @dataclass(frozen=True)
 class Member:
-    """A file of a set: its name in the archive, and what is known of it beforehand."""
+    """A file of a set: its name in the archive, checksums and size. Unknown values are empty or 0."""
 
     member: str
     md5: str = ""
@@ -47,12 +51,12 @@ class Member:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A public set. Counts and checksums that nobody told are 0 or empty."""
+    """A public benchmark set."""
 
     name: str
     title: str
     source: str
-    licence: str
+    license: str
     url: str
     entities: int
     relations: int
@@ -63,42 +67,42 @@ class Benchmark:
 
 
 def benchmarks(path: Path = LIST) -> dict[str, Benchmark]:
-    """Every set of the list, by name."""
-    found = {}
-    for name, told in tomllib.loads(path.read_text(encoding="utf-8")).items():
-        parts = {part: Member(**told.pop(part)) for part in PARTS if part in told}
-        found[name] = Benchmark(name=name, parts=parts, **told)
-    return found
+    """All sets of the list, by name."""
+    sets = {}
+    for name, record in tomllib.loads(path.read_text(encoding="utf-8")).items():
+        parts = {part: Member(**record.pop(part)) for part in PARTS if part in record}
+        sets[name] = Benchmark(name=name, parts=parts, **record)
+    return sets
 
 
 def cache() -> Path:
-    """The folder that downloads are kept in."""
-    told = os.environ.get("DOXA_CACHE")
-    if told:
-        return Path(told)
+    """The folder of downloads."""
+    folder = os.environ.get("DOXA_CACHE")
+    if folder:
+        return Path(folder)
     from platformdirs import user_cache_path
 
     return user_cache_path("doxa", appauthor=False)
 
 
 def cached(name: str) -> Path | None:
-    """The folder of a set that is there already."""
+    """The folder of a set in the cache, or None."""
     folder = cache() / name
-    return folder if (folder / RECORD).is_file() else None
+    return folder if _record(folder).is_file() else None
 
 
-def get(name: str, url: str = "", report: Report | None = None, path: Path = LIST) -> Path:
-    """The folder of a set: from the cache if it is whole there, else downloaded (from `url` if given) and checked."""
+def get(name: str, url: str = "", progress: Progress | None = None, path: Path = LIST) -> Path:
+    """The folder of a set, downloaded and checked unless the cache has it; `url` replaces its address."""
     known = benchmarks(path)
     if name not in known:
-        raise UsageError(f"no benchmark set {name!r}.{did_you_mean(name, known)}", "`doxa data list` names them all")
+        raise UnknownName(f"no benchmark set {name!r}.{did_you_mean(name, known)}", f"sets: {', '.join(known)}")
     folder = cached(name)
     if folder is not None:
-        _still_whole(folder)
+        _verify(folder)
         return folder
     wanted = known[name]
     archive = cache() / "downloads" / f"{name}.zip"
-    download(url or wanted.url, archive, report)
+    download(url or wanted.url, archive, progress)
     try:
         _unpack(wanted, archive)
     finally:
@@ -106,44 +110,41 @@ def get(name: str, url: str = "", report: Report | None = None, path: Path = LIS
     return cache() / name
 
 
-def download(url: str, target: Path, report: Report | None = None) -> None:
-    """Fetch a file; what an earlier try left of it is not fetched again. It is at `target` only when it is whole."""
+def download(url: str, target: Path, progress: Progress | None = None) -> None:
+    """Download a file, resuming an earlier attempt; `target` exists only once the file is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.part")
     have = partial.stat().st_size if partial.exists() else 0
     try:
         request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            if answer.status != 206:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            if response.status != 206:
                 have = 0
-            length = int(answer.headers.get("Content-Length") or 0)
+            length = int(response.headers.get("Content-Length") or 0)
             total = have + length if length else 0
             with partial.open("ab" if have else "wb") as file:
-                while piece := answer.read(PIECE):
+                while piece := response.read(PIECE):
                     file.write(piece)
                     have += len(piece)
-                    if report is not None:
-                        report(have, total)
+                    if progress is not None:
+                        progress(have, total)
         if total and have < total:
-            raise EOFError(f"{have:,} of {total:,} bytes came")
+            raise EOFError(f"{have:,} of {total:,} bytes received")
     except urllib.error.HTTPError as fault:
         if fault.code != 416:
-            raise DoxaError(f"cannot get {url}: the server says {fault.code} {fault.reason}", _elsewhere()) from None
-        # nothing is left to fetch: what is there is all of it
+            raise BadFile(
+                f"cannot get {url}: the server says {fault.code} {fault.reason}", ELSEWHERE, remedy="url"
+            ) from None
+        # 416: nothing is left to download, the file is complete
     except (OSError, EOFError, http.client.HTTPException, ValueError) as fault:
         reason = getattr(fault, "reason", None) or fault
-        raise DoxaError(
-            f"cannot get {url}: {reason}", "what came is kept; the same command goes on from there", _elsewhere()
-        ) from None
+        hint = "the part received is kept; the same call resumes from there"
+        raise BadFile(f"cannot get {url}: {reason}", hint, ELSEWHERE, remedy="url") from None
     os.replace(partial, target)
 
 
-def _elsewhere() -> str:
-    return "if you have the archive elsewhere, pass --from URL"
-
-
 def _unpack(wanted: Benchmark, archive: Path) -> None:
-    """Take the parts out of the archive, check each, and put them into the cache, all or nothing."""
+    """Extract the parts of the archive, check each, and put them into the cache, all or nothing."""
     record = {}
     with written_folder(cache() / wanted.name) as folder:
         try:
@@ -155,46 +156,53 @@ def _unpack(wanted: Benchmark, archive: Path) -> None:
                     ):
                         shutil.copyfileobj(source, file)
         except (zipfile.BadZipFile, KeyError, EOFError) as fault:
-            raise DoxaError(
-                f"{wanted.name}: what came is not the archive expected ({fault})", "it was removed; try again"
+            raise BadFile(
+                f"{wanted.name}: the download is not the expected archive ({fault})", "it was removed; try again"
             ) from None
         for part, member in wanted.parts.items():
-            record[f"{part}.tsv"] = _checked(folder / f"{part}.tsv", member, f"{wanted.name}, {part}")
+            record[f"{part}.tsv"] = _check(folder / f"{part}.tsv", member, f"{wanted.name}, {part}")
         (folder / RECORD).write_text(json.dumps({"sha256": record}, indent=1) + "\n", encoding="utf-8")
 
 
 def _inside(packed: zipfile.ZipFile, member: str) -> str:
-    """The member of that name, whatever folder the archive wraps round it."""
+    """The member of that name in any folder of the archive."""
     plain = member.rpartition("/")[2]
-    found = [name for name in packed.namelist() if name == member or name.rpartition("/")[2] == plain]
-    if not found:
+    names = [name for name in packed.namelist() if name == member or name.rpartition("/")[2] == plain]
+    if not names:
         raise KeyError(f"no {plain} in it")
-    return member if member in found else found[0]
+    return member if member in names else names[0]
 
 
-def _checked(path: Path, member: Member, what: str) -> str:
-    """The SHA-256 of a file that is what was told of it."""
-    found = {kind: _digest(path, kind) for kind in ("md5", "sha256")}
-    for kind, digest in found.items():
+def _check(path: Path, member: Member, what: str) -> str:
+    """Compare a file with its checksums and size; returns its SHA-256."""
+    digests = {kind: _digest(path, kind) for kind in ("md5", "sha256")}
+    for kind, digest in digests.items():
         wanted = getattr(member, kind)
         if wanted and wanted != digest:
-            raise DoxaError(
+            raise BadFile(
                 f"{what}: the {kind.upper()} is {digest}; expected {wanted}",
-                "the file is damaged or not the one meant; it was removed",
+                "the file is damaged or another version; it was removed",
             )
     if member.beliefs:
         with path.open("rb") as file:
             lines = sum(1 for line in file if line.strip())
         if lines != member.beliefs:
-            raise DoxaError(f"{what}: {lines:,} beliefs; expected {member.beliefs:,}")
-    return found["sha256"]
+            raise BadFile(f"{what}: {lines:,} beliefs; expected {member.beliefs:,}")
+    return digests["sha256"]
 
 
-def _still_whole(folder: Path) -> None:
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))["sha256"]
+def _record(folder: Path) -> Path:
+    """The file of checksums of a cached set."""
+    old = folder / OLD_RECORD
+    return old if old.is_file() else folder / RECORD
+
+
+def _verify(folder: Path) -> None:
+    """Compare the files of a cached set with their recorded checksums."""
+    record = json.loads(_record(folder).read_text(encoding="utf-8"))["sha256"]
     for name, digest in record.items():
         if not (folder / name).is_file() or _digest(folder / name, "sha256") != digest:
-            raise DoxaError(f"{folder / name} is not what was downloaded", f"remove {folder} and get it again")
+            raise BadFile(f"{folder / name} has changed since its download", f"remove {folder} and get the set again")
 
 
 def _digest(path: Path, kind: str) -> str:
@@ -203,7 +211,7 @@ def _digest(path: Path, kind: str) -> str:
 
 
 def copy(folder: Path, out: Path) -> None:
-    """Copy the parts of a set into a folder of one's own."""
+    """Copy the parts of a set into another folder."""
     for part in sorted(folder.glob("*.tsv")):
         with written(out / part.name) as unfinished:
             shutil.copyfile(part, unfinished)

@@ -1,33 +1,37 @@
-"""What a data engineer wants to know of a file or dataset before training on it."""
+"""Profile of a dataset: what a data engineer checks before training."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa import formats as files
+from doxa.data.results import Result
 from doxa.data.triples import TripleIndex, distinct
 from doxa.data.vocabulary import Vocabulary, VocabularyBuilder
-from doxa.formats import OnError, Options
+from doxa.errors import UsageError
 
-NEAR = 0.8
-"""Two relations are near-inverse if so many facts of either stand reversed under the other."""
+NEAR_INVERSE = 0.8
+"""Two relations are near-inverse if this share of the facts of either holds reversed under the other."""
 
 BINS = 20
+"""Bins of the histogram of confidence."""
 
 
-@dataclass(frozen=True)
-class Inspection:
-    """Counts and findings per part, as plain data.
+@dataclass(frozen=True, repr=False)
+class Profile(Result):
+    """Profile of the parts of a dataset, as plain data.
 
-    `inverses` are pairs of relations each of which nearly says what the other says the other way round (a symmetric
-    relation is its own), with how many facts of valid and test they give away. `degrees` and `confidences` are for
-    drawing: how many entities stand in 1, 2–3, 4–7 … beliefs of train, and how confidence is spread over 20 bins.
+    - `parts`: counts per part, such as duplicate lines, unseen entities and facts that train already holds.
+    - `relations`: one record per relation of train, with its mapping kind (1-1, 1-N, N-1, N-N), most frequent first.
+    - `inverses`: near-inverse relation pairs, with the number of valid and test facts they leak. A symmetric relation
+      is its own inverse.
+    - `degrees`: the number of entities in 1, 2–3, 4–7 … beliefs of train.
+    - `confidences`: histogram of the confidence in train over 20 bins from 0 to 1.
     """
 
     parts: dict[str, dict[str, Any]]
@@ -36,44 +40,65 @@ class Inspection:
     degrees: list[int]
     confidences: list[int]
 
+    def to_frame(self) -> pl.DataFrame:
+        """The relations of train: relation, kind, facts, tails_per_head, heads_per_tail."""
+        return pl.DataFrame(self.relations, schema=RELATIONS)
+
     def as_dict(self) -> dict[str, Any]:
+        """All fields, as JSON holds them."""
         return dict(vars(self))
 
+    def __repr__(self) -> str:
+        beliefs = ", ".join(f"{part['beliefs']:,} {name}" for name, part in self.parts.items())
+        return f"Profile({beliefs}; {len(self.relations):,} relations, {len(self.inverses):,} near-inverse pairs)"
 
-def inspect(path: str | Path, on_error: OnError = "raise", options: Options | None = None) -> Inspection:
-    """Counts, duplicates, leaks, unseen names, near-inverse relations and the one-to-many profile.
 
-    Of a file or a dataset folder; read block by block and kept as numbers.
+RELATIONS = {
+    "relation": pl.String,
+    "kind": pl.String,
+    "facts": pl.Int64,
+    "tails_per_head": pl.Float64,
+    "heads_per_tail": pl.Float64,
+}
+
+
+def profile(parts: Mapping[str, Iterable[pl.DataFrame]]) -> Profile:
+    """Profile the parts of a dataset, each an iterable of frames of beliefs; the first part is `train`.
+
+    Frames have the columns head, relation, tail and optionally mention, confidence, label. Only ids and hashes stay in
+    memory.
     """
     entity, relation = VocabularyBuilder("entity"), VocabularyBuilder("relation")
-    parts, known = {}, (0, 0)
-    for name, file in files.dataset(path).parts().items():
-        parts[name] = _Part.read(files.blocks(file, on_error, refuted=True, options=options), entity, relation)
+    encoded, known = {}, (0, 0)
+    for name, frames in parts.items():
+        encoded[name] = _Part.encode(frames, entity, relation)
         if name == "train":
             known = entity.count, relation.count
-    train = parts["train"]
-    facts = TripleIndex(train.triples[train.held], entity.count, relation.count)
-    found = {name: part.findings(entity.count, relation.count) for name, part in parts.items()}
+    if "train" not in encoded:
+        raise UsageError(f"no part train among {', '.join(parts) or 'no parts'}")
+    train = encoded["train"]
+    facts = TripleIndex(train.triples[train.positive], entity.count, relation.count)
+    counts = {name: part.counts(entity.count, relation.count) for name, part in encoded.items()}
     pairs = distinct(facts.triples[:, 2] * facts.entities + facts.triples[:, 0])
-    for name, part in parts.items():
-        if name != "train":
-            found[name] |= part.against(train, facts, pairs, *known)
+    later = {name: part for name, part in encoded.items() if name != "train"}
+    for name, part in later.items():
+        counts[name] |= part.overlap(train, facts, pairs, *known)
     names = relation.vocabulary()
-    later = [part.triples[part.held] for name, part in parts.items() if name != "train"]
-    return Inspection(
-        found,
-        _profile(names, facts),
-        _inverses(names, facts, np.concatenate(later) if later else np.zeros((0, 3), np.int64)),
+    held_out = [part.triples[part.positive] for part in later.values()]
+    return Profile(
+        counts,
+        _relations(names, facts),
+        _inverses(names, facts, np.concatenate(held_out) if held_out else np.zeros((0, 3), np.int64)),
         _degrees(train),
-        train.confidences(),
+        train.confidence_histogram(),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """A part as columns of numbers. `rows` and `mentions` are hashes; a mention's is 0 where there is none.
+    """A part as columns of numbers. `rows` and `mentions` are hashes; a missing mention has hash 0.
 
-    Rows that are triples and nothing else need no hash.
+    `rows` is None where the rows are triples only.
     """
 
     triples: NDArray[np.int64]
@@ -83,24 +108,25 @@ class _Part:
     label: NDArray[np.int8] | None
 
     @classmethod
-    def read(cls, tables: Any, entity: VocabularyBuilder, relation: VocabularyBuilder) -> _Part:
-        columns: dict[str, list[NDArray[Any]]] = {}
-        for table in tables:
-            ids = (entity.codes(table["head"]), relation.codes(table["relation"]), entity.codes(table["tail"]))
-            found: dict[str, NDArray[Any]] = {"triples": np.stack(ids, axis=1)}
-            if len(table.columns) > 4:
-                found["rows"] = table.drop("line").hash_rows().to_numpy()
-            if "mention" in table.columns:
-                hashes = table["mention"].hash()
-                found["mentions"] = pl.select(
-                    pl.when(table["mention"].is_null()).then(0).otherwise(hashes)
-                ).to_series().to_numpy()  # fmt: skip
-            if "confidence" in table.columns:
-                found["confidence"] = table["confidence"].fill_null(float("nan")).to_numpy()
-            if "label" in table.columns:
-                found["label"] = table["label"].to_numpy()
-            for name, column in found.items():
+    def encode(cls, frames: Iterable[pl.DataFrame], entity: VocabularyBuilder, relation: VocabularyBuilder) -> _Part:
+        columns: dict[str, list[NDArray[Any]]] = {"triples": []}
+        for frame in frames:
+            frame = frame.drop("line", strict=False)
+            ids = (entity.codes(frame["head"]), relation.codes(frame["relation"]), entity.codes(frame["tail"]))
+            block: dict[str, NDArray[Any]] = {"triples": np.stack(ids, axis=1)}
+            if len(frame.columns) > 3:
+                block["rows"] = frame.hash_rows().to_numpy()
+            if "mention" in frame.columns:
+                missing, hashes = frame["mention"].is_null(), frame["mention"].hash()
+                block["mentions"] = pl.select(pl.when(missing).then(0).otherwise(hashes)).to_series().to_numpy()
+            if "confidence" in frame.columns:
+                block["confidence"] = frame["confidence"].fill_null(float("nan")).to_numpy()
+            if "label" in frame.columns:
+                block["label"] = frame["label"].to_numpy()
+            for name, column in block.items():
                 columns.setdefault(name, []).append(column)
+        if not columns["triples"]:
+            raise UsageError("no beliefs to profile")
         whole = {name: np.concatenate(columns.pop(name)) for name in list(columns)}
         return cls(
             whole["triples"].astype(np.int64),
@@ -111,21 +137,21 @@ class _Part:
         )
 
     @property
-    def held(self) -> NDArray[np.bool_]:
-        """Which are held true: not labeled false and not of confidence 0."""
-        held = np.ones(len(self.triples), bool)
+    def positive(self) -> NDArray[np.bool_]:
+        """Which beliefs are positive: neither labeled false nor of confidence 0."""
+        positive = np.ones(len(self.triples), bool)
         if self.confidence is not None:
-            held &= self.confidence != 0
+            positive &= self.confidence != 0
         if self.label is not None:
-            held &= self.label == 1
-        return held
+            positive &= self.label == 1
+        return positive
 
-    def findings(self, entities: int, relations: int) -> dict[str, Any]:
+    def counts(self, entities: int, relations: int) -> dict[str, Any]:
         head, relation, tail = self.triples.T
         repeated = len(head) - len(distinct((head * relations + relation) * entities + tail))
         seen = np.zeros(entities, bool)
         seen[head] = seen[tail] = True
-        found: dict[str, Any] = {
+        counts: dict[str, Any] = {
             "beliefs": len(head),
             "entities": int(seen.sum()),
             "relations": int((np.bincount(relation) > 0).sum()),
@@ -134,27 +160,26 @@ class _Part:
             "self_loops": int((head == tail).sum()),
         }
         if self.mentions is not None:
-            found["with_mention"] = int((self.mentions != 0).sum())
-            found["distinct_mentions"] = len(_distinct(self.mentions[self.mentions != 0]))
+            counts["with_mention"] = int((self.mentions != 0).sum())
+            counts["distinct_mentions"] = len(_distinct(self.mentions[self.mentions != 0]))
         if self.confidence is not None:
-            found["with_confidence"] = int((~np.isnan(self.confidence)).sum())
-            given = pl.DataFrame({"h": head, "r": relation, "t": tail, "c": self.confidence}).unique()
-            found["triples_of_differing_confidence"] = len(
-                given.group_by("h", "r", "t").len().filter(pl.col("len") > 1)
-            )
+            counts["with_confidence"] = int((~np.isnan(self.confidence)).sum())
+            rows = pl.DataFrame({"h": head, "r": relation, "t": tail, "c": self.confidence}).unique()
+            differing = rows.group_by("h", "r", "t").len().filter(pl.col("len") > 1)
+            counts["triples_of_differing_confidence"] = len(differing)
         if self.label is not None:
-            found["labeled_true"] = int((self.label == 1).sum())
-            found["labeled_false"] = int((self.label == -1).sum())
-        return found
+            counts["labeled_true"] = int((self.label == 1).sum())
+            counts["labeled_false"] = int((self.label == -1).sum())
+        return counts
 
-    def against(
+    def overlap(
         self, train: _Part, facts: TripleIndex, reversed_pairs: NDArray[np.int64], entities: int, relations: int
     ) -> dict[str, Any]:
-        """What this part shares with train, and what train never saw: names numbered beyond train's."""
+        """What this part shares with train, and what train lacks: ids from `entities` and `relations` on."""
         head, relation, tail = self.triples.T
         in_train = facts.contains(head, relation, tail)
         back = _among(head * facts.entities + tail, reversed_pairs)
-        found: dict[str, Any] = {
+        counts: dict[str, Any] = {
             "with_unseen_entity": int(((head >= entities) | (tail >= entities)).sum()),
             "with_unseen_relation": int((relation >= relations).sum()),
             "already_in_train": int(in_train.sum()),
@@ -162,20 +187,20 @@ class _Part:
             "reversed_share": round(float(back.mean()), 4),
         }
         if self.label is not None:
-            found["false_but_in_train"] = int((in_train & (self.label == -1)).sum())
+            counts["false_but_in_train"] = int((in_train & (self.label == -1)).sum())
         if self.mentions is not None and train.mentions is not None:
             seen = _among(self.mentions, _distinct(train.mentions)) & (self.mentions != 0)
-            found["mention_in_train"] = int(seen.sum())
-        return found
+            counts["mention_in_train"] = int(seen.sum())
+        return counts
 
-    def confidences(self) -> list[int]:
+    def confidence_histogram(self) -> list[int]:
         if self.confidence is None:
             return []
-        given = self.confidence[~np.isnan(self.confidence)]
-        return [int(count) for count in np.histogram(given, bins=BINS, range=(0, 1))[0]]
+        known = self.confidence[~np.isnan(self.confidence)]
+        return [int(count) for count in np.histogram(known, bins=BINS, range=(0, 1))[0]]
 
 
-def _profile(names: Vocabulary, facts: TripleIndex) -> list[dict[str, Any]]:
+def _relations(names: Vocabulary, facts: TripleIndex) -> list[dict[str, Any]]:
     """Every relation of train with its mapping kind, most frequent first."""
     kinds = facts.mapping_kinds()
     return [
@@ -191,41 +216,43 @@ def _profile(names: Vocabulary, facts: TripleIndex) -> list[dict[str, Any]]:
     ]
 
 
-def _inverses(names: Vocabulary, facts: TripleIndex, later: NDArray[np.int64]) -> list[dict[str, Any]]:
-    """Near-inverse pairs of relations, those that give most away first."""
-    train = _table(facts.triples)
-    crossed = _crossed(train, train)
+def _inverses(names: Vocabulary, facts: TripleIndex, held_out: NDArray[np.int64]) -> list[dict[str, Any]]:
+    """Near-inverse relation pairs, in descending order of the held-out facts they leak."""
+    train = _frame(facts.triples)
     near = []
-    for relation, inverse, count in crossed.iter_rows():
+    for relation, inverse, count in _count_reversed(train, train).iter_rows():
         share = count / max(facts.counts[relation], facts.counts[inverse])
-        if relation <= inverse and share >= NEAR:
+        if relation <= inverse and share >= NEAR_INVERSE:
             near.append((relation, inverse, float(share)))
-    given = _crossed(_table(later), train) if near and len(later) else None
-    leaks = {} if given is None else {(relation, inverse): count for relation, inverse, count in given.iter_rows()}
-    found = [
+    leaks: dict[tuple[int, int], int] = {}
+    if near and len(held_out):
+        counts = _count_reversed(_frame(held_out), train)
+        leaks = {(relation, inverse): count for relation, inverse, count in counts.iter_rows()}
+    pairs = [
         {
             "relation": names[relation],
             "inverse": names[inverse],
             "share": round(share, 4),
-            "given_away": leaks.get((relation, inverse), 0) + (relation != inverse) * leaks.get((inverse, relation), 0),
+            "leaked": leaks.get((relation, inverse), 0) + (relation != inverse) * leaks.get((inverse, relation), 0),
         }
         for relation, inverse, share in near
     ]
-    return sorted(found, key=lambda pair: (-pair["given_away"], -pair["share"], pair["relation"]))
+    return sorted(pairs, key=lambda pair: (-pair["leaked"], -pair["share"], pair["relation"]))
 
 
-def _table(triples: NDArray[np.int64]) -> pl.DataFrame:
+def _frame(triples: NDArray[np.int64]) -> pl.DataFrame:
+    """The triples as a frame, without self loops."""
     return pl.DataFrame(triples.astype(np.int32), schema=["h", "r", "t"]).filter(pl.col("h") != pl.col("t"))
 
 
-def _crossed(some: pl.DataFrame, others: pl.DataFrame) -> pl.DataFrame:
-    """How many facts of each relation stand reversed among the others, by the relation they stand under there."""
-    back = others.select(pl.col("t").alias("h"), pl.col("r").alias("s"), pl.col("h").alias("t"))
-    return some.lazy().join(back.lazy(), on=["h", "t"]).group_by("r", "s").len().collect(engine="streaming")
+def _count_reversed(facts: pl.DataFrame, train: pl.DataFrame) -> pl.DataFrame:
+    """For relations r and s, the number of facts (h, r, t) for which train holds (t, s, h)."""
+    back = train.select(pl.col("t").alias("h"), pl.col("r").alias("s"), pl.col("h").alias("t"))
+    return facts.lazy().join(back.lazy(), on=["h", "t"]).group_by("r", "s").len().collect(engine="streaming")
 
 
 def _degrees(train: _Part) -> list[int]:
-    """How many entities stand in 1, 2–3, 4–7 … beliefs."""
+    """The number of entities in 1, 2–3, 4–7 … beliefs."""
     degree = np.bincount(np.concatenate([train.triples[:, 0], train.triples[:, 2]]))
     return [int(count) for count in np.bincount(np.log2(degree[degree > 0]).astype(np.int64))]
 
@@ -235,7 +262,7 @@ def _distinct(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _among(keys: NDArray[Any], ordered: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which keys are among distinct ones in order."""
+    """Which keys are among the distinct, sorted ones."""
     if not len(ordered):
         return np.zeros(len(keys), bool)
     return np.asarray(ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys)

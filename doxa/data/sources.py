@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from doxa.data.columns import COLUMNS, TRIPLE, meaning
+from doxa.data.columns import COLUMNS, TRIPLE, meanings
 from doxa.errors import UsageError
 
 WIDTHS = (3, 4, 5)
@@ -38,14 +38,15 @@ def _plain(column: Any) -> list[Any]:
 
 
 def _renamed(columns: dict[str, pl.Series]) -> pl.DataFrame:
-    exact = {name: name for name in columns if name in COLUMNS}
-    by_meaning = {meaning(name): name for name in columns if meaning(name) not in exact}
-    chosen = {column: exact.get(column) or by_meaning.get(column) for column in COLUMNS}
-    missing = [column for column in TRIPLE if chosen[column] is None]
+    headings: dict[str, str] = {}
+    for heading, column in meanings(list(columns)).items():
+        if column not in headings or heading == column:
+            headings[column] = heading
+    missing = [column for column in TRIPLE if column not in headings]
     if missing:
         raise UsageError(f"the frame has no column {' or '.join(missing)} (columns: {', '.join(columns) or 'none'})")
-    frame = pl.DataFrame([columns[name].alias(column) for column, name in chosen.items() if name is not None])
-    frame = frame.with_columns(pl.col(name).cast(pl.String) for name in ("head", "relation", "tail"))
+    frame = pl.DataFrame([columns[headings[column]].alias(column) for column in COLUMNS if column in headings])
+    frame = frame.with_columns(pl.col(name).cast(pl.String) for name in TRIPLE)
     if any(frame[name].null_count() for name in TRIPLE):
         raise UsageError("the frame has rows without head, relation or tail")
     return frame

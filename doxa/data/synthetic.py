@@ -1,8 +1,8 @@
-"""Knowledge bases of any size with planted structure, to measure with.
+"""Synthetic knowledge bases of any size with planted structure, for benchmarks.
 
-Entities live in groups of neighbors; a relation leads from every group to one other, the same number of groups
-further along a ring. Within it the tail is drawn, the first ones more often; heads too are drawn unevenly, so that a
-few entities stand in many beliefs and most in few. Block by block: nothing holds the whole.
+Entities form groups on a ring. A relation links every group to one other group, at a fixed distance along the ring. The
+tail is drawn within that group, earlier members more often. Heads are drawn unevenly too, so that a few entities occur
+in many beliefs. Beliefs are generated block by block.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from doxa.data.mentions import Ragged
 from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary
 
 GROUP = 50
-"""Entities of a group."""
+"""Entities per group."""
 
 BLOCK = 1_000_000
-"""Beliefs made at a time."""
+"""Beliefs per block."""
 
 
 def triples(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[tuple[Ids, Ids, Ids]]:
-    """Heads, relations and tails by number, in blocks."""
+    """Ids of heads, relations and tails, in blocks."""
     random = np.random.default_rng([seed, 7])
     groups = max(1, entities // GROUP)
     shift = random.integers(0, groups, relations)
@@ -37,8 +37,8 @@ def triples(beliefs: int, entities: int, relations: int, seed: int = 0) -> Itera
         yield head, relation, np.minimum(tail, entities - 1)
 
 
-def tables(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[pl.DataFrame]:
-    """The same by name, in blocks."""
+def frames(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterator[pl.DataFrame]:
+    """Frames with the columns head, relation, tail, in blocks."""
     for head, relation, tail in triples(beliefs, entities, relations, seed):
         yield pl.DataFrame(
             {
@@ -50,7 +50,7 @@ def tables(beliefs: int, entities: int, relations: int, seed: int = 0) -> Iterat
 
 
 def generate(beliefs: int, entities: int, relations: int, seed: int = 0) -> Beliefs:
-    """All of them at once, encoded; every entity and relation has a name whether or not it was drawn."""
+    """All beliefs at once; the vocabularies hold every entity and relation, drawn or not."""
     head, relation, tail = (
         np.concatenate(part) for part in zip(*triples(beliefs, entities, relations, seed), strict=True)
     )

@@ -1,4 +1,4 @@
-"""Calibration: do the probabilities come true as often as they say?"""
+"""Calibration task: how far probabilities agree with frequencies (ECE, Brier score, log loss)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.queries import Posed, posed
-from doxa.calibration.rules import judge, log_terms
+from doxa.calibration.queries import Queries, held_out_queries
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
+from doxa.inference.judgment import judge
 from doxa.model import Model
 from doxa.systems import answers
 
 BINS = 15
 
-MOST_ASKED = 5000
-"""Beliefs whose parts are asked for to see how far probabilities of answers can be trusted."""
+MAX_QUERIES = 5000
+"""Beliefs turned into queries to measure answer probabilities, at most."""
 
 ROUNDS = 200
-"""Samples with replacement behind an interval."""
+"""Bootstrap samples behind an interval."""
 
 WIDTH = 0.95
+"""Coverage of the intervals."""
 
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Beliefs by credence in bins of equal mass: mean credence, share that is true, and how many, per bin.
+    """A reliability diagram with bins of equal size: mean credence, share of true beliefs and count of each bin.
 
-    `ece` is the mean gap between the two, weighted by mass; `brier` the mean squared error; `nll` the log loss.
+    `ece` is the mean gap between the first two, weighted by count; `brier` the mean squared error; `nll` the log loss.
     """
 
     credence: Numbers
@@ -46,14 +48,14 @@ class Reliability:
         order = np.argsort(credence, kind="stable")
         parts = [part for part in np.array_split(order, bins) if len(part)]
         count = np.array([len(part) for part in parts])
-        said = np.array([credence[part].mean() for part in parts])
-        held = np.array([true[part].mean() for part in parts])
+        means = np.array([credence[part].mean() for part in parts])
+        shares = np.array([true[part].mean() for part in parts])
         clipped = np.clip(credence, 1e-12, 1 - 1e-12)
         return cls(
-            credence=said,
-            truth=held,
+            credence=means,
+            truth=shares,
             count=count,
-            ece=float((np.abs(said - held) * count).sum() / count.sum()),
+            ece=float((np.abs(means - shares) * count).sum() / count.sum()),
             brier=float(((credence - true) ** 2).mean()),
             nll=float(-np.where(true, np.log(clipped), np.log1p(-clipped)).mean()),
         )
@@ -69,10 +71,10 @@ class Reliability:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationReport:
-    """Credence before calibration (Eq. 1 itself) and after, with intervals; and probabilities of answers likewise.
+    """Reliability of credence before calibration (Eq. 1 itself) and after it, and of answer probabilities.
 
-    `intervals` are those of the figures after, by resampling the beliefs. `accuracy` is that of holding true what has
-    credence ½ at least.
+    `intervals` are bootstrap intervals of the figures after calibration. `accuracy` is that of the verdict "true from
+    credence ½ on".
     """
 
     before: Reliability
@@ -86,17 +88,17 @@ class CalibrationReport:
             self.after.as_dict()
             | {"before": self.before.as_dict(), "accuracy": self.accuracy}
             | {"intervals": {name: list(ends) for name, ends in self.intervals.items()}}
-            | {"answers": {kind: found.as_dict() for kind, found in self.answers.items()}}
+            | {"answers": {kind: answer.as_dict() for kind, answer in self.answers.items()}}
             | {"bins": self.after.bins}
         )
 
 
 def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs) -> CalibrationReport:
-    """How far credence holds on labeled beliefs, and probabilities of answers on true ones; all names known."""
+    """Reliability of credence on labeled beliefs, and of answer probabilities on the beliefs `asked`; names are known."""
     assert labeled.label is not None
     true = labeled.label == 1
     credence = judge(model, labeled).credence
-    plain = np.exp(log_terms(model.pbe, labeled).mean(axis=1))
+    plain = np.exp(log_terms(model.pbe, labeled, model.calibration.mention_exponent).mean(axis=1))
     return CalibrationReport(
         before=Reliability.of(plain, true),
         after=Reliability.of(credence, true),
@@ -107,23 +109,25 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs) -> Calibr
 
 
 def intervals(credence: Numbers, true: NDArray[np.bool_], seed: int = 0) -> dict[str, tuple[float, float]]:
-    """Where ECE, Brier and log loss lie in most resamplings of the beliefs."""
+    """Bootstrap intervals of ECE, Brier score and log loss, of coverage WIDTH."""
     random = np.random.default_rng([seed, 8])
-    found: dict[str, list[float]] = {"ece": [], "brier": [], "nll": []}
+    samples: dict[str, list[float]] = {"ece": [], "brier": [], "nll": []}
     for _ in range(ROUNDS):
         rows = random.integers(0, len(credence), len(credence))
         for name, value in Reliability.of(credence[rows], true[rows]).as_dict().items():
-            found[name].append(value)
+            samples[name].append(value)
     ends = [50 * (1 - WIDTH), 50 * (1 + WIDTH)]
     return {
-        name: (float(low), float(high)) for name, values in found.items() for low, high in [np.percentile(values, ends)]
+        name: (float(low), float(high))
+        for name, values in samples.items()
+        for low, high in [np.percentile(values, ends)]
     }
 
 
 @dataclass(frozen=True)
 class AnswerReliability:
-    """Probabilities of answers before their temperature and after: −log of the truth's, and how far the probability of
-    the top answer is from how often it is the truth (ECE)."""
+    """Answer probabilities before the temperature and after it: −log Pr(right answer), and the gap between the
+    probability of the top answer and its accuracy (ECE)."""
 
     nll_before: float
     nll: float
@@ -137,35 +141,35 @@ class AnswerReliability:
 
 @torch.no_grad()
 def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliability]:
-    """By kind of question, as far as the system answers it and it is asked: on the first beliefs, answers that train
-    and valid know left aside."""
-    beliefs = beliefs.take(np.arange(min(len(beliefs), MOST_ASKED)))
+    """Reliability by kind of query, as far as the system answers it, on the first beliefs; the facts of train and
+    valid are left out of the candidates."""
+    beliefs = beliefs.take(np.arange(min(len(beliefs), MAX_QUERIES)))
     able = answers(model.settings, words=model.pbe.mention is not None)
-    found = {}
-    for kind, temperature in asdict(model.temperatures).items():
+    reports = {}
+    for kind, temperature in asdict(model.calibration.temperatures).items():
         if ("relation" if kind.startswith("relation") else "entity") in able:
-            found[kind] = _answers(model, posed(model.pbe, beliefs, model.known, kind), temperature)
-    return {kind: one for kind, one in found.items() if one is not None}
+            queries = held_out_queries(model.pbe, beliefs, model.known, kind, model.calibration.mention_exponent)
+            if len(queries.truth):
+                reports[kind] = _reliability(model, queries, temperature)
+    return reports
 
 
-def _answers(model: Model, questions: Posed, temperature: float) -> AnswerReliability | None:
-    truth = questions.truth
+def _reliability(model: Model, queries: Queries, temperature: float) -> AnswerReliability:
+    """The figures of one kind of query at temperature 1 and at its temperature."""
     parts: list[list[Numbers]] = [[], []]
-    for block in model.pbe.blocks(len(truth)):
+    for block in model.pbe.blocks(len(queries.truth)):
         rows = torch.from_numpy(block)
-        table = questions.table(rows)
+        table, truth = queries.log_probabilities(rows), queries.truth[rows]
         for part, heat in zip(parts, (1.0, temperature), strict=True):
-            shares = (table / heat).log_softmax(1)
-            top, place = shares.max(1)
-            own = shares.gather(1, truth[rows][:, None]).squeeze(1)
-            part.append(torch.stack([own, top.exp(), (place == truth[rows]).float()]).double().numpy())
-    if not parts[0]:
-        return None
-    (own, top, right), (own_after, top_after, right_after) = (np.concatenate(part, axis=1) for part in parts)
+            logs = (table / heat).log_softmax(1)
+            top, place = logs.max(1)
+            right = logs.gather(1, truth[:, None]).squeeze(1)
+            part.append(torch.stack([right, top.exp(), (place == truth).float()]).double().numpy())
+    before, after = (np.concatenate(part, axis=1) for part in parts)
     return AnswerReliability(
-        nll_before=float(-own.mean()),
-        nll=float(-own_after.mean()),
-        ece_before=Reliability.of(top, right > 0).ece,
-        ece=Reliability.of(top_after, right_after > 0).ece,
+        nll_before=float(-before[0].mean()),
+        nll=float(-after[0].mean()),
+        ece_before=Reliability.of(before[1], before[2] > 0).ece,
+        ece=Reliability.of(after[1], after[2] > 0).ece,
         temperature=temperature,
     )

@@ -1,31 +1,31 @@
-"""The protocol of Section 5.2: rank the truth of every test belief among its candidates, raw and filtered."""
+"""The ranking protocol of Section 5.2: the rank of each test belief's part among its candidates, raw and filtered."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.evaluation.ranks import Ranks, rank
+from doxa.slots import Slot
 
 CandidateRule = Literal["all", "relation"]
 
 
 class Ranker(Protocol):
-    """Anything that scores candidates: a learnt model, or a baseline."""
+    """Anything that scores candidates: a model, or a baseline."""
 
     @property
     def entities(self) -> int: ...
     @property
     def relations(self) -> int: ...
-    @property
-    def mention_exponent(self) -> Tensor | float: ...
     def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor: ...
     def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
     def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
@@ -34,100 +34,88 @@ class Ranker(Protocol):
 
 
 @torch.no_grad()
-def tail_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, pool: Pairs | None = None) -> Ranks:
-    """Rank of each belief's tail among all entities, or among the pool of its relation."""
-
-    def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return ranker.tail_logits(_ids(beliefs.head, rows), _ids(beliefs.relation, rows), candidates)
-
-    def answers(rows: Ids) -> Pairs:
-        return known.tails(beliefs.head[rows], beliefs.relation[rows])
-
-    return _entity_ranks(ranker, beliefs, beliefs.tail, scores, answers, pool)
-
-
-@torch.no_grad()
-def head_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, pool: Pairs | None = None) -> Ranks:
-    """Rank of each belief's head among all entities, or among the pool of its relation."""
-
-    def scores(rows: Ids, candidates: Tensor | None) -> Tensor:
-        return ranker.head_logits(_ids(beliefs.relation, rows), _ids(beliefs.tail, rows), candidates)
-
-    def answers(rows: Ids) -> Pairs:
-        return known.heads(beliefs.relation[rows], beliefs.tail[rows])
-
-    return _entity_ranks(ranker, beliefs, beliefs.head, scores, answers, pool)
-
-
-@torch.no_grad()
-def relation_ranks(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both") -> Ranks:
-    """Rank of each belief's relation among all; `use` is both, pair (no mention) or mention (no entities)."""
-    ranks = _uninformed(len(beliefs), ranker.relations)
-    seen = np.flatnonzero(beliefs.seen)
-    for block in ranker.blocks(len(seen), ranker.relations):
-        rows = seen[block]
-        mention = beliefs.mention.take(rows)
-        logits = torch.zeros(len(rows), ranker.relations)
-        if use != "mention":
-            logits = logits + ranker.relation_logits(_ids(beliefs.head, rows), _ids(beliefs.tail, rows))
-        if use != "pair":
-            said = ranker.mention_logits(torch.from_numpy(mention.values), torch.from_numpy(mention.offsets))
-            logits = logits + ranker.mention_exponent * said
-        answers = known.links(beliefs.head[rows], beliefs.tail[rows])
-        _put(ranks, rows, rank(logits, _ids(beliefs.relation, rows), answers))
-    return ranks
-
-
-def _entity_ranks(
+def ranks(
     ranker: Ranker,
+    slot: Slot,
     beliefs: Beliefs,
-    truth: Ids,
-    scores: Callable[[Ids, Tensor | None], Tensor],
-    answers: Callable[[Ids], Pairs],
-    pool: Pairs | None,
+    known: TripleIndex,
+    pool: Pairs | None = None,
+    use: str = "both",
+    mention_exponent: float = 1.0,
 ) -> Ranks:
-    ranks = _uninformed(len(beliefs), ranker.entities)
+    """The rank of each belief's part in that slot, filtered by `known`.
+
+    Candidates are all entities or relations; with a `pool` (`TripleIndex.seen`), the entities of the belief's relation.
+    For relations, `use` is both, pair (without the mention) or mention (without the entities). A belief with an unknown
+    name has the expected rank of a guess.
+    """
+    if pool is not None:
+        return _ranks_among(ranker, slot, beliefs, known, pool)
+    count = ranker.relations if slot is Slot.RELATION else ranker.entities
+    result = _guesses(len(beliefs), count)
+    seen = np.flatnonzero(beliefs.seen) if slot is Slot.RELATION else _seen_by_relation(beliefs)
+    for block in ranker.blocks(len(seen), count):
+        rows = seen[block]
+        batch = Batch.of(beliefs, rows)
+        scores = _logits(ranker, slot, batch) if use != "mention" else torch.zeros(len(rows), count)
+        if slot is Slot.RELATION and use != "pair":
+            scores = scores + mention_exponent * ranker.mention_logits(batch.words, batch.offsets)
+        _put(result, rows, rank(scores, batch.column(slot), _answers(known, slot, beliefs, rows)))
+    return result
+
+
+def _logits(ranker: Ranker, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
+    """The logits of all candidates or these, (B, C)."""
+    if slot is Slot.HEAD:
+        return ranker.head_logits(batch.relation, batch.tail, candidates)
+    if slot is Slot.TAIL:
+        return ranker.tail_logits(batch.head, batch.relation, candidates)
+    return ranker.relation_logits(batch.head, batch.tail, candidates)
+
+
+def _answers(known: TripleIndex, slot: Slot, beliefs: Beliefs, rows: Ids) -> Pairs:
+    return known.answers(slot, beliefs.head[rows], beliefs.relation[rows], beliefs.tail[rows])
+
+
+def _ranks_among(ranker: Ranker, slot: Slot, beliefs: Beliefs, known: TripleIndex, pool: Pairs) -> Ranks:
+    """Ranks among the entities of the pool of each belief's relation, relation by relation.
+
+    A true entity that the pool lacks is a candidate of its own query alone.
+    """
+    result = _guesses(len(beliefs), ranker.entities)
+    truth = beliefs.head if slot is Slot.HEAD else beliefs.tail
     seen = _seen_by_relation(beliefs)
-    if pool is None:
-        for block in ranker.blocks(len(seen), ranker.entities):
-            rows = seen[block]
-            _put(ranks, rows, rank(scores(rows, None), _ids(truth, rows), answers(rows)))
-        return ranks
     for relation in np.unique(beliefs.relation[seen]):
         of_relation = seen[beliefs.relation[seen] == relation]
-        seen_here = pool[1][slice(*np.searchsorted(pool[0], [relation, relation + 1]))]
-        unseen_here = (beliefs.relation == relation) & ~beliefs.seen
-        _put(ranks, np.flatnonzero(unseen_here), _uninformed(int(unseen_here.sum()), len(seen_here)))
-        candidates = np.union1d(seen_here, truth[of_relation])
-        strangers = torch.from_numpy(~np.isin(candidates, seen_here))
+        members = pool[1][slice(*np.searchsorted(pool[0], [relation, relation + 1]))]
+        unknown = (beliefs.relation == relation) & ~beliefs.seen
+        _put(result, np.flatnonzero(unknown), _guesses(int(unknown.sum()), len(members)))
+        candidates = np.union1d(members, truth[of_relation])
+        outside = torch.from_numpy(~np.isin(candidates, members))
         for block in ranker.blocks(len(of_relation), len(candidates)):
             rows = of_relation[block]
-            question, answer = answers(rows)
+            query, answer = _answers(known, slot, beliefs, rows)
             place = np.minimum(np.searchsorted(candidates, answer), len(candidates) - 1)
             present = candidates[place] == answer
-            own = torch.from_numpy(np.searchsorted(candidates, truth[rows]))
-            found = scores(rows, torch.from_numpy(candidates))
-            mine = found.gather(1, own[:, None])
-            found[:, strangers] = -torch.inf  # a truth never seen there is a candidate of its own question alone
-            found.scatter_(1, own[:, None], mine)
-            _put(ranks, rows, rank(found, own, (question[present], place[present])))
-    return ranks
+            column = torch.from_numpy(np.searchsorted(candidates, truth[rows]))
+            scores = _logits(ranker, slot, Batch.of(beliefs, rows), torch.from_numpy(candidates))
+            true_scores = scores.gather(1, column[:, None])
+            scores[:, outside] = -torch.inf
+            scores.scatter_(1, column[:, None], true_scores)
+            _put(result, rows, rank(scores, column, (query[present], place[present])))
+    return result
 
 
 def _seen_by_relation(beliefs: Beliefs) -> Ids:
-    """Rows of beliefs with known names, those of one relation together: scores by matrices map candidates once each."""
+    """Rows with known names, sorted by relation: scores with a matrix per relation map the candidates once for each."""
     seen = np.flatnonzero(beliefs.seen)
     return seen[np.argsort(beliefs.relation[seen], kind="stable")]
 
 
-def _uninformed(count: int, candidates: int) -> Ranks:
-    """The expected rank of a guess: what a belief with a name the model never saw is worth."""
+def _guesses(count: int, candidates: int) -> Ranks:
+    """The expected rank of a guess, for beliefs with an unknown name."""
     return Ranks(np.full(count, (candidates + 1) / 2), np.full(count, (candidates + 1) / 2))
 
 
-def _put(ranks: Ranks, rows: Ids, found: Ranks) -> None:
-    ranks.raw[rows], ranks.filtered[rows] = found.raw, found.filtered
-
-
-def _ids(column: Ids, rows: Ids) -> Tensor:
-    return torch.from_numpy(column[rows])
+def _put(ranks: Ranks, rows: Ids, part: Ranks) -> None:
+    ranks.raw[rows], ranks.filtered[rows] = part.raw, part.filtered

@@ -1,8 +1,8 @@
-"""Ranks: where the truth stands among its candidates, with the tie rule written out.
+"""Ranks of the right answer among its candidates, with the tie rule written out.
 
     rank = 1 + #(better) + #(equal) / 2
 
-the mean of the best and the worst rank that ties allow: a model that scores all n alike has rank (n + 1) / 2.
+the mean of the best and the worst rank under ties: a model that scores all n candidates alike has rank (n + 1) / 2.
 A candidate whose score is not a number counts as better.
 """
 
@@ -24,7 +24,7 @@ HITS = (1, 3, 10)
 
 @dataclass(frozen=True)
 class Metrics:
-    """Mean rank, mean reciprocal rank, and the share of ranks within the first k."""
+    """Mean rank, mean reciprocal rank, and Hits@k: the share of ranks up to k."""
 
     mr: float
     mrr: float
@@ -44,7 +44,7 @@ class Metrics:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Raw and filtered rank of each question's truth."""
+    """Raw and filtered rank of each query's right answer, (n,) each."""
 
     raw: NDArray[np.float64]
     filtered: NDArray[np.float64]
@@ -61,33 +61,35 @@ class Ranks:
 
 
 def rank(scores: Tensor, truth: Tensor, known: Pairs) -> Ranks:
-    """Ranks of `truth` (B,) in `scores` (B, C), raw and with the other known answers taken out.
+    """Ranks of the columns `truth` (B,) in `scores` (B, C), raw and without the other known answers (filtered).
 
-    `known` pairs questions with the columns of their known answers; the truth may be among them.
+    `known` pairs queries with the columns of their known answers, with or without the truth.
     """
-    own = scores.gather(1, truth[:, None])
-    worse, equal = _counts(scores, own[:, 0])
+    true_scores = scores.gather(1, truth[:, None]).squeeze(1)
+    worse, equal = _counts(scores, true_scores)
     better = scores.shape[1] - worse - equal
-    question, answer = (torch.from_numpy(part) for part in known)
-    others = answer != truth[question]
-    question, answer = question[others], answer[others]
-    known_scores, own_scores = scores[question, answer], own[question, 0]
-    known_equal = torch.bincount(question[known_scores == own_scores], minlength=len(truth))
-    known_worse = torch.bincount(question[known_scores < own_scores], minlength=len(truth))
-    known_better = torch.bincount(question, minlength=len(truth)) - known_equal - known_worse
+    query, answer = (torch.from_numpy(part) for part in known)
+    others = answer != truth[query]
+    query, answer = query[others], answer[others]
+    known_scores, to_beat = scores[query, answer], true_scores[query]
+    known_equal = torch.bincount(query[known_scores == to_beat], minlength=len(truth))
+    known_worse = torch.bincount(query[known_scores < to_beat], minlength=len(truth))
+    known_better = torch.bincount(query, minlength=len(truth)) - known_equal - known_worse
     return Ranks(
         _expected(better, equal),
         _expected(better - known_better, equal - known_equal),
     )
 
 
-def _counts(scores: Tensor, own: Tensor) -> tuple[Tensor, Tensor]:
-    """How many scores of each row are below its own, and how many the same, (B,) each; in one pass, by all threads."""
+def _counts(scores: Tensor, true_scores: Tensor) -> tuple[Tensor, Tensor]:
+    """How many scores of each row are below the true score and how many equal it, (B,) each; one pass, all threads."""
     from doxa.scores import kernels  # slow to load, and not for answering
 
     worse, equal = torch.empty(len(scores), dtype=torch.int64), torch.empty(len(scores), dtype=torch.int64)
     threads = torch.get_num_threads()
-    parts = [[part.numpy() for part in column.chunk(threads)] for column in (scores.contiguous(), own, worse, equal)]
+    parts = [
+        [part.numpy() for part in column.chunk(threads)] for column in (scores.contiguous(), true_scores, worse, equal)
+    ]
     if threads == 1:
         kernels.count(*(part[0] for part in parts))
     else:
@@ -101,7 +103,7 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _expected(better: Tensor, equal: Tensor) -> NDArray[np.float64]:
-    """`equal` counts the truth itself, unless its score is not a number."""
+    """1 + better + ties / 2; `equal` counts the right answer itself, unless its score is not a number."""
     ties = (equal - 1).clamp_min(0).double()
     expected: NDArray[np.float64] = (1 + better.double() + ties / 2).numpy()
     return expected

@@ -1,43 +1,47 @@
-"""Evaluation of a learnt model on a set of beliefs: the three tasks, confidence and calibration, as one report."""
+"""Evaluation of a model on test beliefs: the three tasks of the paper, confidence and calibration, as one report."""
 
 from __future__ import annotations
 
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from doxa.calibration.rules import judge
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import has_negatives, labeled_beliefs
+from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import CalibrationReport, calibration_report
 from doxa.evaluation.confidence import ConfidenceReport, confidence_report
-from doxa.evaluation.protocol import CandidateRule, Ranker, head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import CandidateRule, Ranker, ranks
 from doxa.evaluation.ranks import Metrics, Ranks
-from doxa.model import Model
+from doxa.inference.judgment import judge
+from doxa.model import TASKS, Model
+from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.systems import QUESTIONS, why_not
 
-TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 FilterRule = Literal["all", "train"]
+
+NO_NAMES = "the model knows none of their names"
 
 FREQUENCIES = ("below 10", "10 to 99", "100 to 999", "1000 and more")
 FREQUENCY_ENDS = (10, 100, 1000)
-"""How many facts train has of a relation, in classes."""
+"""Classes of relations by their number of training facts."""
 
 
 @dataclass(frozen=True)
 class EntityReport:
-    """Ranks of missing heads and tails together, and apart where filtered.
+    """Ranks of missing heads and tails, together and apart.
 
-    `by_category` is by mapping kind of the relation, `by_frequency` by how many facts train has of it.
+    `by_category` is by mapping kind of the relation, `by_frequency` by its number of training facts; both filtered.
     """
 
     raw: Metrics
@@ -70,7 +74,7 @@ class RelationReport:
 
 @dataclass(frozen=True)
 class ClassificationReport:
-    """Share of labeled beliefs judged rightly: of all, of those whose names the model knows, and per relation."""
+    """Accuracy on labeled beliefs: over all, over the beliefs with known names, and per relation."""
 
     accuracy: float
     accuracy_of_seen: float
@@ -80,9 +84,9 @@ class ClassificationReport:
         return {"accuracy": self.accuracy, "accuracy_of_seen": self.accuracy_of_seen, "by_relation": self.by_relation}
 
 
-@dataclass(frozen=True)
-class Evaluation:
-    """What was measured, by which protocol, and why a task is missing."""
+@dataclass(frozen=True, repr=False)
+class Evaluation(Result):
+    """The reports of the tasks, the protocol, and the reason for each task that is missing."""
 
     entity: EntityReport | None = None
     relation: RelationReport | None = None
@@ -99,10 +103,43 @@ class Evaluation:
         about = {"protocol": self.protocol, "seconds": self.seconds, "peak_rss_mb": self.peak_rss_mb}
         return done | about | ({"skipped": self.skipped} if self.skipped else {})
 
+    def to_frame(self) -> pl.DataFrame:
+        """One row per task and metric: task, metric (such as filtered.mrr), value."""
+        rows = [
+            (task, metric, value)
+            for task in TASKS
+            if getattr(self, task) is not None
+            for metric, value in _numbers(getattr(self, task).as_dict())
+        ]
+        return pl.DataFrame(rows, schema={"task": pl.String, "metric": pl.String, "value": pl.Float64}, orient="row")
+
+    def __repr__(self) -> str:
+        parts = [f"{self.protocol.get('queries', 0):,} beliefs"]
+        if self.entity:
+            parts.append(f"entity MRR {self.entity.filtered.mrr:.3f}")
+        if self.relation:
+            parts.append(f"relation MRR {self.relation.filtered.mrr:.3f}")
+        if self.classification:
+            parts.append(f"accuracy {self.classification.accuracy:.3f}")
+        if self.confidence:
+            parts.append(f"confidence MSE {self.confidence.mse:.3f}")
+        if self.calibration:
+            parts.append(f"ECE {self.calibration.after.ece:.3f}")
+        return f"Evaluation({', '.join(parts)})"
+
+
+def _numbers(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    """Every number of nested dictionaries, with its keys joined by dots; lists are left out."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{prefix}{name}.")
+        elif isinstance(value, int | float):
+            yield prefix + name, float(value)
+
 
 def evaluate(
     model: Model,
-    beliefs: Beliefs,
+    beliefs: Any,
     tasks: Sequence[str] | str = TASKS,
     filter: FilterRule = "all",
     candidates: CandidateRule = "all",
@@ -110,39 +147,28 @@ def evaluate(
     seed: int = 0,
     report: Callable[[str], None] | None = None,
 ) -> Evaluation:
-    """Run the tasks the beliefs allow; `seed` decides the falsehoods made for beliefs without labels."""
+    """Run the tasks that the beliefs allow.
+
+    `filter` takes other known facts out of the ranking: of train, valid and the test beliefs (all), or of train alone.
+    `candidates` are all entities or those seen in that slot of the relation. Beliefs labeled false are ranked only with
+    `rank_all`. `seed` decides the negatives made for beliefs without labels. `report` is called with each task's name.
+    """
     tasks = tasks.replace(",", " ").split() if isinstance(tasks, str) else tasks
     unknown = [task for task in tasks if task not in TASKS]
     if unknown or not tasks:
         raise UsageError(f"no task {unknown[0] if unknown else ''!r}; expected some of {', '.join(TASKS)}")
     one_of("filter", filter, ("all", "train"))
     one_of("candidates", candidates, ("all", "relation"))
-    beliefs = beliefs.encode(model.vocabularies)
+    beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
-
-    @cache
-    def labeled() -> Beliefs:
-        return labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed)
-
-    run: dict[str, Callable[[], Any]] = {
-        "entity": lambda: entity_report(
-            model.pbe, ranked, known, model.trained_facts, of_relation=candidates == "relation"
-        ),
-        "relation": lambda: relation_report(model.pbe, ranked, known),
-        "classification": lambda: _classification(model, labeled()),
-        "confidence": lambda: _confidence(model, beliefs),
-        "calibration": lambda: _calibration(model, labeled(), ranked),
-    }
+    labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
+    run = _tasks(model, beliefs, ranked, known, labeled, of_relation=candidates == "relation")
     reasons = _impossible(model, beliefs, ranked)
-    judged = {"classification", "calibration"} & set(tasks) - reasons.keys()
-    if judged and not labeled().seen.any():
-        reason = (
-            "no falsehood could be made of these beliefs"
-            if beliefs.seen.any()
-            else "the model knows none of their names"
-        )
-        reasons |= dict.fromkeys(("classification", "calibration"), reason)
+    judged = {"classification", "calibration"}
+    if judged & set(tasks) - reasons.keys() and not labeled().seen.any():
+        reason = "no negatives could be made of these beliefs" if beliefs.seen.any() else NO_NAMES
+        reasons |= dict.fromkeys(judged, reason)
     done: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for task in (task for task in TASKS if task in tasks and task not in reasons):
@@ -157,22 +183,43 @@ def evaluate(
         "candidates": candidates,
         "queries": len(ranked),
         "unseen": int((~ranked.seen).sum()),
-        "judged": len(labeled()) if {"classification", "calibration"} & done.keys() else 0,
+        "judged": len(labeled()) if judged & done.keys() else 0,
         "negatives": "labels" if has_negatives(beliefs) else f"made, seed {seed}",
     }
     skipped = {task: reason for task, reason in reasons.items() if task in tasks}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
 
 
+def _tasks(
+    model: Model,
+    beliefs: Beliefs,
+    ranked: Beliefs,
+    known: TripleIndex,
+    labeled: Callable[[], Beliefs],
+    of_relation: bool,
+) -> dict[str, Callable[[], Any]]:
+    """What each task runs. Confidence and calibration leave out beliefs with unknown names."""
+    confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
+    exponent = model.calibration.mention_exponent
+    return {
+        "entity": lambda: entity_report(model.pbe, ranked, known, model.trained_facts, of_relation),
+        "relation": lambda: relation_report(model.pbe, ranked, known, mention_exponent=exponent),
+        "classification": lambda: classification_report(judge(model, labeled()).accepted, labeled()),
+        "confidence": lambda: confidence_report(model, confident),
+        "calibration": lambda: calibration_report(model, labeled().where(labeled().seen), ranked.where(ranked.seen)),
+    }
+
+
 def entity_report(
     ranker: Ranker, beliefs: Beliefs, known: TripleIndex, trained: TripleIndex, of_relation: bool = False
 ) -> EntityReport:
-    """Both sides of every belief, filtered by `known`; `trained` decides the mapping kinds.
+    """Ranks of both entities of every belief, filtered by `known`; `trained` decides the mapping kinds.
 
-    Candidates are all entities, or those `trained` has in that position of the relation.
+    Candidates are all entities, or with `of_relation` those that `trained` has in that slot of the relation.
     """
-    heads = head_ranks(ranker, beliefs, known, trained.positions(0) if of_relation else None)
-    tails = tail_ranks(ranker, beliefs, known, trained.positions(2) if of_relation else None)
+    heads, tails = (
+        ranks(ranker, slot, beliefs, known, trained.seen(slot) if of_relation else None) for slot in ENTITY_SLOTS
+    )
     both = Ranks.joined([heads, tails])
 
     def by(kinds: NDArray[np.str_], order: Sequence[str]) -> dict[str, Metrics]:
@@ -183,28 +230,30 @@ def entity_report(
         }
 
     kinds = np.array([*trained.mapping_kinds(), "unseen"])[beliefs.relation]
-    seen = np.append(trained.counts, 0)[beliefs.relation]
-    often = np.array(FREQUENCIES)[np.searchsorted(FREQUENCY_ENDS, seen, side="right")]
+    counts = np.append(trained.counts, 0)[beliefs.relation]
+    frequency = np.array(FREQUENCIES)[np.searchsorted(FREQUENCY_ENDS, counts, side="right")]
     return EntityReport(
         raw=Metrics.of(both.raw),
         filtered=Metrics.of(both.filtered),
         filtered_heads=Metrics.of(heads.filtered),
         filtered_tails=Metrics.of(tails.filtered),
         by_category=by(kinds, np.unique(kinds).tolist()),
-        by_frequency=by(often, FREQUENCIES),
+        by_frequency=by(frequency, FREQUENCIES),
     )
 
 
-def relation_report(ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both") -> RelationReport:
-    """The relation of every belief among all; `use` is both, pair or mention."""
-    ranks = relation_ranks(ranker, beliefs, known, use)
-    return RelationReport(Metrics.of(ranks.raw), Metrics.of(ranks.filtered))
+def relation_report(
+    ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both", mention_exponent: float = 1.0
+) -> RelationReport:
+    """Ranks of the relation of every belief; `use` is both, pair or mention."""
+    result = ranks(ranker, Slot.RELATION, beliefs, known, use=use, mention_exponent=mention_exponent)
+    return RelationReport(Metrics.of(result.raw), Metrics.of(result.filtered))
 
 
-def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
+def classification_report(accepted: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
     """Accuracy of verdicts on labeled beliefs."""
     assert beliefs.label is not None
-    right = verdict == (beliefs.label == 1)
+    right = accepted == (beliefs.label == 1)
     by_relation = {
         beliefs.vocabularies.relations[relation]: float(right[beliefs.relation == relation].mean())
         for relation in np.unique(beliefs.relation[beliefs.relation >= 0])
@@ -212,22 +261,8 @@ def classification_report(verdict: NDArray[np.bool_], beliefs: Beliefs) -> Class
     return ClassificationReport(float(right.mean()), float(right[beliefs.seen].mean()), by_relation)
 
 
-def _classification(model: Model, beliefs: Beliefs) -> ClassificationReport:
-    return classification_report(judge(model, beliefs).verdict, beliefs)
-
-
-def _calibration(model: Model, labeled: Beliefs, ranked: Beliefs) -> CalibrationReport:
-    """On beliefs whose names the model knows."""
-    return calibration_report(model, labeled.where(labeled.seen), ranked.where(ranked.seen))
-
-
-def _confidence(model: Model, beliefs: Beliefs) -> ConfidenceReport:
-    given = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
-    return confidence_report(model, given)
-
-
 def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
-    """Tasks that cannot be run on these beliefs, and why."""
+    """The tasks that cannot be run on these beliefs, and why."""
     reasons: dict[str, str] = {}
     for task, question in (*((name, name) for name in QUESTIONS), ("calibration", "classification")):
         reason = why_not(model.settings, question, words=model.pbe.mention is not None)
@@ -237,7 +272,7 @@ def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, st
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labeled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():
         reasons["confidence"] = "the beliefs carry no confidence"
-    elif model.expected is None:
+    elif model.calibration.expected_confidence is None:
         reasons["confidence"] = "no validation belief of the model carried confidence"
     return reasons
 

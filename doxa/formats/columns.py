@@ -1,4 +1,4 @@
-"""The columns of a table of beliefs: what they are called, and the checks every format shares."""
+"""Columns of a file of beliefs: which column is which, and the checks that every format shares."""
 
 from __future__ import annotations
 
@@ -7,68 +7,69 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from doxa.errors import DoxaError, UsageError
+from doxa.data.columns import COLUMNS, TRIPLE, meanings
+from doxa.errors import BadFile, UnknownName, UsageError
 from doxa.formats.faults import EXPECTED, Faults
 
 log = logging.getLogger(__name__)
 
-TRIPLE = ("head", "relation", "tail")
-COLUMNS = (*TRIPLE, "mention", "confidence", "label")
 
-ALIASES = {"subject": "head", "predicate": "relation", "object": "tail"}
-"""Vocabularies that others use."""
+def match_columns(headings: Sequence[str], where: str, columns: str = "") -> dict[str, str]:
+    """The column that each heading of a file means; other headings are ignored with a notice.
 
-
-def meaning(name: str | None) -> str:
-    """The column a heading means; one that means none is returned in lower case."""
-    plain = (name or "").strip().lower()
-    return ALIASES.get(plain, plain)
-
-
-def is_header(names: Sequence[str | None]) -> bool:
-    """Whether some fields are headings: they name head, relation and tail."""
-    return set(TRIPLE) <= set(map(meaning, names))
-
-
-def chosen(headings: Sequence[str], where: str, columns: str = "") -> dict[str, str]:
-    """For each heading that is a column of ours, which; the others are ignored with a notice.
-
-    `columns` renames: `head=subject_id,relation=p`, ours on the left.
+    `columns` renames: `head=subject_id,relation=p`, the column of a belief on the left.
     """
-    renamed = {}
-    for pair in filter(None, columns.split(",")):
-        ours, equals, theirs = pair.partition("=")
-        if not equals or ours not in COLUMNS:
-            raise UsageError(
-                f"columns={columns!r}; expected ours=theirs, for example head=subject,relation=predicate,tail=object"
-            )
-        if theirs not in headings:
-            raise DoxaError(f"{where}: no column {theirs!r}", f"found: {', '.join(map(str, headings))}")
-        renamed[theirs] = ours
-    found = {name: renamed.get(name, meaning(name)) for name in headings}
-    found = {
-        name: ours
-        for name, ours in found.items()
-        if ours in COLUMNS and (name in renamed or ours not in renamed.values())
-    }
-    if len(set(found.values())) < sum(name in found for name in headings):
-        raise DoxaError(f"{where}: the header names a column twice ({', '.join(map(str, headings))})")
-    missing = [name for name in TRIPLE if name not in found.values()]
+    renamed = _renamed(headings, where, columns)
+    rest = [heading for heading in headings if heading not in renamed]
+    matched = renamed | meanings(rest, renamed.values())
+    if len(set(matched.values())) < sum(heading in matched for heading in headings):
+        raise BadFile(f"{where}: the header names a column twice ({_list(headings)})")
+    missing = [name for name in TRIPLE if name not in matched.values()]
     if missing:
-        raise DoxaError(
-            f"{where}: no column {' or '.join(missing)} (found: {', '.join(map(str, headings)) or 'none'})",
-            "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
+        raise BadFile(
+            f"{where}: no column {' or '.join(missing)} (found: {_list(headings) or 'none'})",
+            'name the columns, for example columns="head=subject_id,relation=property,tail=object_id"',
+            remedy="columns",
         )
-    ignored = [str(name) for name in headings if name not in found]
+    ignored = [str(heading) for heading in headings if heading not in matched]
     if ignored:
         log.warning("%s: ignoring column%s %s", where.rpartition("/")[2], "s"[: len(ignored) != 1], ", ".join(ignored))
-    return found
+    return {heading: matched[heading] for heading in headings if heading in matched}
 
 
-def checked(table: pl.DataFrame, faults: Faults, refuted: bool = False) -> pl.DataFrame:
+def _renamed(headings: Sequence[str], where: str, columns: str) -> dict[str, str]:
+    """The headings that `columns` names, each with its column."""
+    renamed = {}
+    for pair in filter(None, columns.split(",")):
+        column, equals, heading = pair.partition("=")
+        if not equals or column not in COLUMNS:
+            raise UsageError(
+                f"columns={columns!r}; expected column=heading, for example head=subject,relation=predicate,tail=object"
+            )
+        if heading not in headings:
+            raise UnknownName(f"{where}: no column {heading!r}", f"found: {_list(headings)}")
+        renamed[heading] = column
+    return renamed
+
+
+def columns_in_order(columns: str, width: int, where: str) -> dict[str, str]:
+    """Names for the columns c0, c1 … from a list such as head,relation,tail,-,confidence."""
+    listed = columns.split(",")
+    names = [name for name in listed if name != "-"]
+    if not set(TRIPLE) <= set(names) <= set(COLUMNS) or len(set(names)) < len(names):
+        raise UsageError(
+            f"columns={columns}; expected head, relation and tail among {', '.join(COLUMNS)}",
+            "- stands for a column to ignore",
+        )
+    if len(listed) != width:
+        raise BadFile(f"{where}: {count_fields(width)} where columns={columns} names {len(listed)}")
+    return {f"c{number}": name for number, name in enumerate(listed) if name != "-"}
+
+
+def check(table: pl.DataFrame, faults: Faults, allow_zero_confidence: bool = False) -> pl.DataFrame:
     """Check every column and turn confidence and label into numbers; faulty rows are reported or dropped.
 
-    A confidence is above 0; `refuted` lets 0 pass too, for files to measure with that hold falsehoods.
+    A confidence is above 0 and at most 1, or with `allow_zero_confidence` from 0 to 1.
     """
     good = pl.repeat(True, len(table), eager=True)
 
@@ -80,20 +81,29 @@ def checked(table: pl.DataFrame, faults: Faults, refuted: bool = False) -> pl.Da
     for name in TRIPLE:
         require(table[name].is_not_null() & (table[name] != "").fill_null(False), f"the {name} is empty", EXPECTED)
     if "confidence" in table.columns:
-        given, number = table["confidence"], table["confidence"].cast(pl.Float64, strict=False)
-        enough = number >= 0 if refuted else number > 0
-        passed = given.is_null() | (enough & (number <= 1)).fill_null(False)
-        wanted = "from 0 to 1" if refuted else "above 0 and at most 1"
-        require(passed, f"the confidence is {_first(given, ~passed)}; expected a number {wanted}")
+        text, number = table["confidence"], table["confidence"].cast(pl.Float64, strict=False)
+        enough = number >= 0 if allow_zero_confidence else number > 0
+        passed = text.is_null() | (enough & (number <= 1)).fill_null(False)
+        wanted = "from 0 to 1" if allow_zero_confidence else "above 0 and at most 1"
+        require(passed, f"the confidence is {_first(text, ~passed)}; expected a number {wanted}")
         table = table.with_columns(number)
     if "label" in table.columns:
-        given, number = table["label"], table["label"].cast(pl.Float64, strict=False)
+        text, number = table["label"], table["label"].cast(pl.Float64, strict=False)
         passed = (number.abs() == 1).fill_null(False)
-        require(passed, f"the label is {_first(given, ~passed)}; expected 1 (true) or -1 (false)")
+        require(passed, f"the label is {_first(text, ~passed)}; expected 1 (true) or -1 (false)")
         table = table.with_columns(number.cast(pl.Int8, strict=False))
     return table if good.all() else table.filter(good)
 
 
-def _first(column: pl.Series, chosen: pl.Series) -> str:
-    found = column.filter(chosen)
-    return repr(found[0]) if len(found) else ""
+def count_fields(count: int) -> str:
+    """`1 field`, `3 fields`."""
+    return f"{count} field{'s'[: count != 1]}"
+
+
+def _first(column: pl.Series, mask: pl.Series) -> str:
+    faulty = column.filter(mask)
+    return repr(faulty[0]) if len(faulty) else ""
+
+
+def _list(headings: Sequence[str]) -> str:
+    return ", ".join(map(str, headings))

@@ -1,4 +1,4 @@
-"""Comma-separated values, with quotes: what spreadsheets and data frames write. Other delimiters are found as well."""
+"""Comma-separated values with quotes, as spreadsheets and data frames write them; other delimiters are detected."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pathlib import Path
 
 import polars as pl
 
-from doxa.errors import DoxaError
+from doxa.data.columns import COLUMNS, TRIPLE, is_header
+from doxa.errors import BadFile
 from doxa.formats import packing
-from doxa.formats.columns import COLUMNS, TRIPLE, chosen, is_header
-from doxa.formats.faults import Faults
+from doxa.formats.columns import columns_in_order, count_fields, match_columns
+from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
-from doxa.formats.tsv import in_order, kind_of_fourth
+from doxa.formats.tsv import kind_of_fourth
 
 UNIT = "line"
 HOLDS = COLUMNS
 
 ROWS = 50_000
-"""Rows held at a time."""
+"""Rows per block."""
 
 DELIMITERS = ",;\t|"
 
@@ -31,14 +32,14 @@ Row = tuple[int, list[str]]
 
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a line number and named columns, all still text."""
+    """Frames with a line number and named columns, all text."""
     rows = _rows(source, options, faults)
     first = next(rows, None)
     if first is None:
-        raise DoxaError(f"{source.name}: the file is empty", "expected: head,relation,tail,mention,confidence")
+        raise BadFile(f"{source.name}: the file is empty", "expected: head,relation,tail,mention,confidence")
     width = len(first[1])
     names = _names(first[1], source, options, faults)
-    if not (options.header == "yes" or (options.header == "auto" and (is_header(first[1]) or "=" in options.columns))):
+    if not _has_header(first[1], options):
         rows = itertools.chain([first], rows)
     kept = (row for row in rows if _fits(row, width, faults))
     while block := list(itertools.islice(kept, ROWS)):
@@ -54,15 +55,15 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """With a header, unless told otherwise."""
+    """A header is written unless `options.header` is no."""
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
-            include = number == 0 and options.header != "no"
-            table.write_csv(file, separator=options.delimiter or ",", include_header=include)
+            header = number == 0 and options.header != "no"
+            table.write_csv(file, separator=options.delimiter or ",", include_header=header)
 
 
 def _rows(source: Source, options: Options, faults: Faults) -> Iterator[Row]:
-    """Every row that is not empty; a fault of quoting or encoding ends the reading."""
+    """The rows that are not empty; a fault of quoting or encoding ends the reading."""
     line = 0
     with source.stream() as stream:
         text = TextIOWrapper(stream, encoding="utf-8-sig", newline="")
@@ -77,34 +78,37 @@ def _rows(source: Source, options: Options, faults: Faults) -> Iterator[Row]:
         except csv.Error as fault:
             faults.report([line + 1], f"not a row of a CSV file ({fault})", fatal=True)
         except UnicodeDecodeError:
-            hint = "convert the file, e.g. `iconv -f latin1 -t utf-8`"
-            faults.report([line + 1], "not UTF-8 text, here or soon after", hint, fatal=True)
+            faults.report([line + 1], "not UTF-8 text, here or soon after", NOT_UTF8, fatal=True)
 
 
 def _delimiter(line: str) -> str:
-    """The character that parts the fields of the first line: the one it holds most of, outside quotes."""
-    bare = "".join(line.split('"')[::2])
-    return max(DELIMITERS, key=bare.count)
+    """The most frequent delimiter of the first line outside quotes."""
+    unquoted = "".join(line.split('"')[::2])
+    return max(DELIMITERS, key=unquoted.count)
 
 
 def _fits(row: Row, width: int, faults: Faults) -> bool:
     line, fields = row
     if len(fields) != width:
-        found = f"{len(fields)} field{'s'[: len(fields) != 1]} where the first row has {width}"
-        faults.report([line], found)
+        faults.report([line], f"{count_fields(len(fields))} where the first row has {width}")
         return False
     return True
 
 
+def _has_header(first: list[str], options: Options) -> bool:
+    auto = is_header(first) or "=" in options.columns
+    return options.header == "yes" or (options.header == "auto" and auto)
+
+
 def _names(first: list[str], source: Source, options: Options, faults: Faults) -> dict[str, str]:
-    """Vocabularies for the columns c0, c1 …, from the first row or by the rule for files without a header."""
+    """Names for the columns c0, c1 …, from the first row or by the rule for files without a header."""
     where = f"{source.name}, line 1"
     if options.columns and "=" not in options.columns:
-        return in_order(options.columns, len(first), where)
+        return columns_in_order(options.columns, len(first), where)
     headings = [field.strip() for field in first]
-    if options.header == "yes" or (options.header == "auto" and (is_header(first) or options.columns)):
-        found = chosen(headings, where, options.columns)
-        return {f"c{headings.index(theirs)}": ours for theirs, ours in found.items()}
+    if _has_header(first, options):
+        matched = match_columns(headings, where, options.columns)
+        return {f"c{headings.index(heading)}": column for heading, column in matched.items()}
     names = list(TRIPLE)
     if len(first) == 4:
         again = _rows(source, options, Faults(source.name, "skip"))
@@ -114,9 +118,10 @@ def _names(first: list[str], source: Source, options: Options, faults: Faults) -
     elif len(first) == 5:
         names += ["mention", "confidence"]
     elif len(first) != 3:
-        raise DoxaError(
-            f"{where}: {len(first)} field{'s'[: len(first) != 1]} and no header that names them",
+        raise BadFile(
+            f"{where}: {count_fields(len(first))} and no header that names them",
             "expected: head,relation,tail,mention,confidence (the last two optional)",
-            "name them, for example: --read columns=head,relation,tail,-,-,confidence",
+            'name them, for example columns="head,relation,tail,-,-,confidence"',
+            remedy="columns",
         )
     return {f"c{number}": name for number, name in enumerate(names)}

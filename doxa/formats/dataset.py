@@ -1,4 +1,4 @@
-"""A dataset: a folder that holds train, valid and test files, OpenKE's or PyKEEN's numbered ones among them."""
+"""A dataset: a folder with train, valid and test files in any format, OpenKE's and PyKEEN's included."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from doxa.errors import DoxaError
-from doxa.formats.formats import ENDINGS
+from doxa.errors import BadFile
 from doxa.formats.packing import PACKINGS, STANDARD
+from doxa.formats.registry import ENDINGS
 
 PYKEEN = {"train": "training", "valid": "validation", "test": "testing"}
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Where the parts lie. A single file is a dataset with nothing but train."""
+    """The paths of the parts. A single file is a dataset with a train part only."""
 
     train: Path
     valid: Path | None = None
     test: Path | None = None
 
     def parts(self) -> dict[str, Path]:
-        """The parts there are, by name."""
+        """The paths of the existing parts, by name."""
         return {name: path for name, path in vars(self).items() if path is not None}
 
 
 def dataset(path: str | Path) -> Dataset:
-    """The parts of a folder, or a single file as its own train part."""
+    """The dataset of a folder, or of a single file as its train part."""
     path = Path(path)
     if str(path) != STANDARD and not path.exists():
-        raise DoxaError(f"no file or folder {path}")
+        raise BadFile(f"no file or folder {path}")
     if not path.is_dir():
         return Dataset(train=path)
     train = _part(path, "train")
     if train is None:
-        raise DoxaError(
+        raise BadFile(
             f"{path} holds no train file",
             f"expected train{', train'.join(ENDINGS)}, with .gz or .zst if packed, or OpenKE's train2id.txt",
         )
@@ -47,9 +47,9 @@ def _part(folder: Path, name: str) -> Path | None:
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:
-    for packed in ("", *PACKINGS):
+    for packing in ("", *PACKINGS):
         for ending in ENDINGS:
-            yield folder / f"{name}{ending}{packed}"
+            yield folder / f"{name}{ending}{packing}"
     yield folder / f"{name}2id.txt"
     yield folder / PYKEEN[name] / "numeric_triples.tsv.gz"
     if name == "train":

@@ -1,13 +1,13 @@
-"""Vocabularies and IRIs: an IRI is shortened to a name on reading, and a name restored to its IRI on writing.
+"""Names and IRIs: reading shortens an IRI to a name, and writing restores the IRI of a name.
 
     <http://dbpedia.org/resource/Lyon>   dbr:Lyon               its namespace has a prefix
     <http://example.org/Lyon>            http://example.org/Lyon
-    <mailto:a@b>                         <mailto:a@b>           a name that looked like something else
-    <urn:doxa:New%20York>                New York               a name that never was an IRI
+    <mailto:a@b>                         <mailto:a@b>           an IRI that would read as something else
+    <urn:doxa:New%20York>                New York               a name that is no IRI
     _:b1, "Lyon"@fr                      as they are            blank nodes and literals
 
-What is on the left are *terms*, as N-Triples writes them. `terms(names(x)) = x` for every term, `names(terms(x)) = x`
-for every name, as long as the prefixes stay the same.
+The left column shows *terms*, as N-Triples writes them. With the same prefixes, `terms(names(x)) = x` for every term
+and `names(terms(x)) = x` for every name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 import polars as pl
 
 BASE = "urn:doxa:"
-"""The namespace of names that never were IRIs."""
+"""The namespace of names that are no IRIs."""
 
 KNOWN = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
@@ -36,7 +36,7 @@ KNOWN = {
 }
 
 PLAIN = r"A-Za-z0-9\-._~\p{L}\p{M}\p{N}"
-"""Characters that stand for themselves anywhere in an IRI (for use inside brackets)."""
+"""Characters that need no escape in an IRI (for use inside brackets of a regular expression)."""
 
 PIECE = rf"(?:[{PLAIN}!$&'()*+,;=@]|%[0-9A-Fa-f]{{2}})"
 PREFIXED = rf"^([A-Za-z][A-Za-z0-9_-]*)?:({PIECE}+)$"
@@ -51,53 +51,54 @@ ESCAPES = [f"%{ord(character):02X}" for character in SPECIAL]
 
 
 FEW = 1000
-"""So many at once are not worth looking for equals among."""
+"""Columns longer than this are searched for repeated values."""
 
 
 class Prefixes(dict[str, str]):
-    """Prefixes and the namespaces they stand for: the well-known ones, and those declared since."""
+    """Prefixes and their namespaces: the well-known ones, and those that files declare."""
 
     def __init__(self, others: Mapping[str, str] | None = None) -> None:
         super().__init__(KNOWN if others is None else others)
 
-    def declare(self, prefix: str, namespace: str) -> None:
-        """Let a prefix stand for a namespace from now on."""
-        self[prefix] = namespace
+    @classmethod
+    def of(cls, prefixes: Mapping[str, str] | None) -> Prefixes:
+        """The well-known prefixes and these; a `Prefixes` is taken as it is, so that reading can add to it."""
+        return prefixes if isinstance(prefixes, Prefixes) else cls(KNOWN | dict(prefixes or {}))
 
-    def learn(self, declared: Mapping[str, str]) -> None:
-        """Take on what a file declares, where it agrees with what is already known."""
+    def add_declared(self, declared: Mapping[str, str]) -> None:
+        """Add the prefixes that a file declares; a prefix that is known keeps its namespace."""
         for prefix, namespace in declared.items():
             if namespace[-1:] in ("/", "#", ":") and prefix not in self:
                 self[prefix] = namespace
 
 
 def names(terms: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
-    """The names of terms that stand in the place of head, relation or tail."""
+    """The names of terms; `place` is head, relation or tail."""
     if place == "relation" and len(terms) > FEW:
         return _each(terms, lambda distinct: names(distinct, prefixes, place))
-    found = terms
+    result = terms
     left = terms.str.starts_with("<")
     for prefix, namespace in [("", BASE), *prefixes.items()]:
         here = left & terms.str.starts_with(f"<{namespace}")
         if not here.any():
             continue
-        some = terms.filter(here)
-        local = some.str.slice(len(namespace) + 1, some.str.len_chars() - len(namespace) - 2)
+        matching = terms.filter(here)
+        local = matching.str.slice(len(namespace) + 1, matching.str.len_chars() - len(namespace) - 2)
         fits = ~local.str.contains("[/#:]")
         if namespace == BASE:
-            name = _unminted(some, local, prefixes, place)
+            name = _unminted(matching, local, prefixes, place)
         else:
             name = (prefix + ":") + local
-            name = _where(name.str.contains(PREFIXED), name, _plain(some))
+            name = _where(name.str.contains(PREFIXED), name, _plain(matching))
         if not fits.all():
-            name = _where(fits, name, some)
-        found = _put(found, here, name)
+            name = _where(fits, name, matching)
+        result = _put(result, here, name)
         left = _put(left, here, ~fits)
         if not left.any():
             break
     if left.any():
-        found = _put(found, left, _plain(terms.filter(left)))
-    return found.alias(terms.name)
+        result = _put(result, left, _plain(terms.filter(left)))
+    return result.alias(terms.name)
 
 
 def terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
@@ -108,19 +109,19 @@ def terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     if not special.any():
         return (f"<{BASE}" + _encoded(values) + ">").alias(values.name)
     plain = values.filter(~special)
-    found = _put(values, ~special, f"<{BASE}" + _encoded(plain) + ">") if len(plain) else values
-    return _put(found, special, _special(values.filter(special), prefixes, place)).alias(values.name)
+    result = _put(values, ~special, f"<{BASE}" + _encoded(plain) + ">") if len(plain) else values
+    return _put(result, special, _special(values.filter(special), prefixes, place)).alias(values.name)
 
 
 def _each(values: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:
-    """The values changed, each distinct one once: relations are few."""
+    """Change each distinct value once, because relations are few."""
     distinct = values.unique()
     changed = pl.concat([change(part.to_series()) for part in distinct.to_frame().iter_slices(FEW)])
     return values.replace_strict(distinct, changed, return_dtype=pl.String)
 
 
 def _special(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
-    """The terms of names that look as if they could be more than a plain name."""
+    """The terms of names that may be IRIs, prefixed names, blank nodes or literals."""
     parts = values.str.extract_groups(PREFIXED).struct.unnest()
     prefix, local = parts.get_columns()
     namespace = prefix.fill_null("").replace_strict(dict(prefixes), default=None, return_dtype=pl.String)
@@ -136,13 +137,13 @@ def _special(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
 
 
 def _plain(terms: pl.Series) -> pl.Series:
-    """IRIs without their brackets, where they are known for IRIs even so."""
+    """IRIs without their brackets, where the rest is still recognized as an IRI."""
     inner = terms.str.slice(1, terms.str.len_chars() - 2)
     return _where(inner.str.contains(HIERARCHIC), inner, terms)
 
 
 def _unminted(terms_: pl.Series, local: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
-    """The names behind IRIs made from names, unless another name would be understood."""
+    """The names behind IRIs of the namespace `BASE`, where writing the name gives the same IRI."""
     restored = _decoded(local)
     filled = restored.fill_null("")
     same = (filled != "") & (terms(filled, prefixes, place) == terms_)
@@ -150,7 +151,7 @@ def _unminted(terms_: pl.Series, local: pl.Series, prefixes: Prefixes, place: st
 
 
 def _put(values: pl.Series, where: pl.Series, others: pl.Series) -> pl.Series:
-    """The values with some of them replaced."""
+    """The values, with `others` where the mask is true."""
     return others if where.all() else values.clone().scatter(where.arg_true(), others)
 
 
@@ -159,7 +160,7 @@ def _where(condition: pl.Series, yes: pl.Series, no: pl.Series) -> pl.Series:
 
 
 def is_iri(text: str) -> bool:
-    """Whether a text is an absolute IRI by the book."""
+    """Whether a text is an absolute IRI by RFC 3987."""
     from pyoxigraph import NamedNode
 
     try:
@@ -170,16 +171,16 @@ def is_iri(text: str) -> bool:
 
 
 def _encoded(values: pl.Series) -> pl.Series:
-    """Percent-encoded, all but letters, digits and -._~ of any script."""
-    found = values.str.replace_many(SPECIAL, ESCAPES)
+    """Percent-encode all but -._~ and the letters and digits of any script."""
+    encoded = values.str.replace_many(SPECIAL, ESCAPES)
     foreign = values.str.len_bytes() != values.str.len_chars()
     if foreign.any():
         foreign &= ~values.str.contains(rf"^[\x00-\x7f{PLAIN}]*$")
-    return _mapped(values, foreign, lambda value: quote(value, safe=""), found)
+    return _mapped(values, foreign, lambda value: quote(value, safe=""), encoded)
 
 
 def _decoded(values: pl.Series) -> pl.Series:
-    """The reverse; null where it is not UTF-8."""
+    """Undo `_encoded`; null where the result is not UTF-8."""
     foreign = values.str.contains("%[89a-fA-F]")
     return _mapped(values, foreign, _unquoted, values.str.replace_many(ESCAPES, SPECIAL))
 
@@ -194,11 +195,13 @@ def _unquoted(value: str) -> str | None:
 def _mapped(
     values: pl.Series, where: pl.Series, change: Callable[[str], str | None], others: pl.Series | None = None
 ) -> pl.Series:
-    """The values with some of them changed, each distinct one once; the `others` as given."""
+    """Change the values where the mask is true, each distinct value once; elsewhere take `others`."""
     others = values if others is None else others
     if not where.any():
         return others
     others = others.clone()
     distinct = values.filter(where).unique()
-    made = pl.Series([change(value) for value in distinct], dtype=pl.String)
-    return others.scatter(where.arg_true(), values.filter(where).replace_strict(distinct, made, return_dtype=pl.String))
+    changed = pl.Series([change(value) for value in distinct], dtype=pl.String)
+    return others.scatter(
+        where.arg_true(), values.filter(where).replace_strict(distinct, changed, return_dtype=pl.String)
+    )

@@ -1,4 +1,4 @@
-"""JSON Lines: an object a line, with the keys head, relation, tail and, where given, mention, confidence, label."""
+"""JSON Lines: one object per line, with the keys head, relation, tail and optionally mention, confidence, label."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from doxa.errors import DoxaError
+from doxa.data.columns import COLUMNS, TRIPLE
+from doxa.errors import BadFile
 from doxa.formats import packing
-from doxa.formats.columns import COLUMNS, TRIPLE, chosen
-from doxa.formats.faults import Faults
+from doxa.formats.columns import match_columns
+from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 
@@ -22,27 +23,27 @@ HOLDS = COLUMNS
 EXPECTED = 'expected: {"head": "Lyon", "relation": "located in", "tail": "France", "mention": "…", "confidence": 0.9}'
 
 LINES = 50_000
-"""Lines decoded at a time."""
+"""Lines per block."""
 
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a line number and named columns; numbers are still what they were."""
+    """Frames with a line number and named columns, all text."""
     names: dict[str, str] = {}
     before = 0
     for text in source.texts():
         lines = text.removesuffix(b"\n").split(b"\n")
         for start in range(0, len(lines), LINES):
-            found = list(_objects(lines[start : start + LINES], before + start, faults))
-            if not found:
+            objects = list(_objects(lines[start : start + LINES], before + start, faults))
+            if not objects:
                 continue
             if not names:
-                names = _names(source, found[0][1], options)
-            yield _table(found, names, faults)
+                names = _names(source, objects[0][1], options)
+            yield _table(objects, names, faults)
         before += len(lines)
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """What a belief lacks is left out of its object."""
+    """An object has no key for a value that its belief lacks."""
     with packing.sink(place, name) as file:
         for table in tables:
             for row in table.iter_rows(named=True):
@@ -55,48 +56,47 @@ def _objects(lines: list[bytes], before: int, faults: Faults) -> Iterator[tuple[
         if not line or line.isspace():
             continue
         try:
-            found = json.loads(line)
+            value = json.loads(line)
         except UnicodeDecodeError:
-            faults.report([number], "not UTF-8 text", "convert the file, e.g. `iconv -f latin1 -t utf-8`")
+            faults.report([number], "not UTF-8 text", NOT_UTF8)
         except (ValueError, RecursionError) as fault:
             faults.report([number], f"not JSON ({fault})", EXPECTED)
         else:
-            if isinstance(found, dict):
-                yield number, found
+            if isinstance(value, dict):
+                yield number, value
             else:
-                faults.report([number], f"a JSON {type(found).__name__}, not an object", EXPECTED)
+                faults.report([number], f"a JSON {type(value).__name__}, not an object", EXPECTED)
 
 
 def _names(source: Source, first: dict[str, Any], options: Options) -> dict[str, str]:
-    """Keys and the columns they are: those of the first object, and the optional ones found anywhere in the file."""
+    """The column of each key: keys of the first object, and optional ones from anywhere in the file."""
     optional = [name for name in COLUMNS if name not in TRIPLE]
-    present = source.mentions(*(f'"{name}"'.encode() for name in optional))
-    keys = dict.fromkeys([*first, *(name for name, found in zip(optional, present, strict=True) if found)])
+    present = source.contains(*(f'"{name}"'.encode() for name in optional))
+    keys = dict.fromkeys([*first, *(name for name, occurs in zip(optional, present, strict=True) if occurs)])
     try:
-        return chosen(list(keys), f"{source.name}, line 1", options.columns)
-    except DoxaError as fault:
-        raise DoxaError(str(fault), EXPECTED) from None
+        return match_columns(list(keys), f"{source.name}, line 1", options.columns)
+    except BadFile as fault:
+        raise BadFile(fault.message, EXPECTED, *fault.hints, remedy=fault.remedy) from None
 
 
-def _table(found: list[tuple[int, dict[str, Any]]], names: dict[str, str], faults: Faults) -> pl.DataFrame:
-    """A table of these objects; what is of the wrong kind for its column is a fault."""
-    strange = []
-    for number, row in found:
-        for key, ours in names.items():
+def _table(objects: list[tuple[int, dict[str, Any]]], names: dict[str, str], faults: Faults) -> pl.DataFrame:
+    """A frame of these objects; a value of the wrong type for its column is a fault."""
+    faulty: set[int] = set()
+    for number, row in objects:
+        for key, column in names.items():
             value = row.get(key)
-            wrong = (bool, list, dict) if ours in ("confidence", "label") else (bool, float, list, dict)
+            wrong = (bool, list, dict) if column in ("confidence", "label") else (bool, float, list, dict)
             if isinstance(value, wrong) or _surrogate(value):
-                faults.report([number], f"the {ours} is {json.dumps(value)[:40]}", EXPECTED)
-                strange.append(number)
+                faults.report([number], f"the {column} is {json.dumps(value)[:40]}", EXPECTED)
+                faulty.add(number)
                 break
-    if strange:
-        dropped = set(strange)
-        found = [pair for pair in found if pair[0] not in dropped]
-    columns = [pl.Series("line", [number for number, _ in found], dtype=pl.Int64)]
-    for key, ours in names.items():
-        values = [row.get(key) for _, row in found]
+    if faulty:
+        objects = [pair for pair in objects if pair[0] not in faulty]
+    columns = [pl.Series("line", [number for number, _ in objects], dtype=pl.Int64)]
+    for key, column in names.items():
+        values = [row.get(key) for _, row in objects]
         text = [value if value is None or isinstance(value, str) else repr(value) for value in values]
-        columns.append(pl.Series(ours, text, dtype=pl.String).replace("", None))
+        columns.append(pl.Series(column, text, dtype=pl.String).replace("", None))
     return pl.DataFrame(columns)
 
 

@@ -1,8 +1,8 @@
 """NELL's dump of "every belief in the KB": TAB-separated, with a header; Entity, Relation, Value are the triple.
 
-Probability is the confidence (the largest, where several are listed). The patterns in which NELL's reader CPL met the
-pair, in Candidate Source, become mentions: a belief for each of the most frequent ones. A `generalizations` row says of
-which category an entity is; its relation is called `category` here. The `concept:` before names is left out.
+Probability is the confidence (the largest, where several are listed). Candidate Source lists the patterns of text in
+which NELL's reader CPL saw the pair. Each of the most frequent patterns becomes a belief with that mention. A
+`generalizations` row names an entity's category; its relation becomes `category`. The prefix `concept:` is removed.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from urllib.parse import quote_plus, unquote_plus
 
 import polars as pl
 
-from doxa.errors import DoxaError
+from doxa.data.columns import TRIPLE
+from doxa.errors import BadFile
 from doxa.formats import packing
-from doxa.formats.columns import TRIPLE
 from doxa.formats.faults import Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
@@ -40,12 +40,12 @@ EDGES = re.compile(r"^(?:arg[12]|_) | (?:arg[12]|_)$")
 
 
 def is_header(fields: list[str]) -> bool:
-    """Whether some fields are the headings of a dump."""
+    """Whether the fields of a row are the headings of a dump."""
     return {"entity", "relation", "value"} <= {field.strip().lower() for field in fields}
 
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a line number and named columns, all still text."""
+    """Frames with a line number and named columns, all text."""
     names: dict[str, str] = {}
     for table in Fields(source, "\t", faults, is_header):
         if not names:
@@ -53,18 +53,18 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
                 continue
             headings = [(heading or "").strip().lower() for heading in table.drop("line").row(0)]
             if not is_header(headings):
-                raise DoxaError(
+                raise BadFile(
                     f"{source.name}, line {table['line'][0]}: no header of a NELL dump", f"expected: {HEADER}"
                 )
             twice = [heading for heading in HEADINGS if headings.count(heading) > 1]
             if twice:
-                raise DoxaError(
+                raise BadFile(
                     f"{source.name}, line {table['line'][0]}: the header names {twice[0]!r} twice",
                     f"expected: {HEADER}",
                 )
             names = {f"c{number}": HEADINGS[name] for number, name in enumerate(headings) if name in HEADINGS}
             table = table.slice(1)
-        yield _belief(table.select("line", *names).rename(names), options.patterns)
+        yield _beliefs(table.select("line", *names).rename(names), options.patterns)
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
@@ -74,7 +74,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
         for table in tables:
             for column in (name for name in HOLDS[:4] if name in table.columns):
                 if table[column].str.contains(r"[\t\n\r]").any():
-                    raise DoxaError(f"{name}: a {column} holds a TAB or line break, which a NELL dump cannot carry")
+                    raise BadFile(f"{name}: a {column} holds a TAB or line break, which a NELL dump cannot carry")
             category = pl.col("relation") == CATEGORY
             rows = table.select(
                 (CONCEPT + pl.col("head")).alias("head"),
@@ -93,7 +93,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
             rows.write_csv(file, separator="\t", quote_style="never", include_header=False)
 
 
-def _belief(table: pl.DataFrame, most: int) -> pl.DataFrame:
+def _beliefs(table: pl.DataFrame, most: int) -> pl.DataFrame:
     relation = table["relation"]
     table = table.with_columns(
         table["head"].str.strip_prefix(CONCEPT),
@@ -105,32 +105,32 @@ def _belief(table: pl.DataFrame, most: int) -> pl.DataFrame:
     if "confidence" in table.columns:
         table = table.with_columns(_largest(table["confidence"]))
     if "source" in table.columns:
-        said = [patterns(text, most) if text and "CPL" in text else None for text in table["source"]]
-        mention = pl.Series("mention", said, dtype=pl.List(pl.String))
+        texts = [patterns(text, most) if text and "CPL" in text else None for text in table["source"]]
+        mention = pl.Series("mention", texts, dtype=pl.List(pl.String))
         table = table.drop("source").with_columns(mention).explode("mention")
     return table
 
 
 def patterns(source: str, most: int) -> list[str] | None:
-    """The patterns of a Candidate Source, most frequent first, without the places of the pair in them.
+    """The patterns of a Candidate Source, most frequent first, without the placeholders of the pair.
 
-    After CPL's heading they stand with their counts: `arg1 is the capital of arg2 <TAB> 12 <TAB> …`. The field may be
+    Patterns and counts follow CPL's heading: `arg1 is the capital of arg2 <TAB> 12 <TAB> …`. The field may be
     percent-encoded, as it is in the dumps.
     """
-    found = PATTERNS.search(source if "<token=" in source else unquote_plus(source))
-    if not found:
+    match = PATTERNS.search(source if "<token=" in source else unquote_plus(source))
+    if not match:
         return None
-    fields = found[1].split("\t")
+    fields = match[1].split("\t")
     counts: dict[str, int] = {}
     for pattern, count in zip(fields[::2], fields[1::2], strict=False):
-        bare = _bare(pattern)
-        if bare:
-            counts[bare] = counts.get(bare, 0) + (int(count) if count.strip().isdecimal() else 0)
+        text = _without_placeholders(pattern)
+        if text:
+            counts[text] = counts.get(text, 0) + (int(count) if count.strip().isdecimal() else 0)
     ordered = sorted(counts, key=lambda pattern: -counts[pattern])
     return ordered[:most] or None
 
 
-def _bare(pattern: str) -> str:
+def _without_placeholders(pattern: str) -> str:
     for _ in range(2):
         pattern = EDGES.sub("", pattern, count=1)
     return pattern
@@ -156,8 +156,8 @@ def _largest(probability: pl.Series) -> pl.Series:
 def _source(table: pl.DataFrame) -> pl.Series:
     if "mention" not in table.columns:
         return pl.repeat("[]", len(table), eager=True)
-    made = [
+    sources = [
         "[]" if mention is None else quote_plus(f"[CPL-Iter:0-<token=>-arg1 {mention} arg2\t1]")
         for mention in table["mention"]
     ]
-    return pl.Series(made, dtype=pl.String)
+    return pl.Series(sources, dtype=pl.String)

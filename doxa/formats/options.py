@@ -1,4 +1,4 @@
-"""How a file is to be read or written, beyond what its name tells."""
+"""How to read or write a file, beyond what its name says."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from doxa.errors import UsageError, did_you_mean, one_of
-from doxa.formats.faults import OnError
 from doxa.formats.iris import Prefixes
 
-CHOICES = {"header": ("auto", "yes", "no"), "literals": ("keep", "drop"), "on_error": ("raise", "skip")}
+CHOICES = {"header": ("auto", "yes", "no"), "literals": ("keep", "drop")}
+NAMES = ("delimiter", "header", "columns", "literals", "patterns", "prefix")
 
 
 @dataclass(frozen=True)
 class Options:
-    """What `--read` and `--write` can say; the fields are their names.
+    """Options of the formats.
 
-    `format` by name if the ending does not tell. Of delimited text: `delimiter` between fields (TAB for .tsv, found by
-    itself for .csv); `header` yes, no or auto; `columns` in order (`head,relation,tail,-,confidence`), or for files
-    whose columns have names, ours=theirs. Of RDF: `literals` kept as tails or dropped; `prefix` NAME=IRI, as often as
-    need be. Of NELL's dump: at most so many `patterns` of a belief become mentions.
+    - `format`: the name of the format, if the file's ending does not say it.
+    - `delimiter`: the character between fields of tsv and csv. Default: TAB for tsv, detected for csv.
+    - `header`: yes, no or auto.
+    - `columns`: the columns in order (`head,relation,tail,-,confidence`), or column=heading pairs for files with
+      headings (`head=subject_id,relation=p`).
+    - `literals`: keep RDF literals as tails, or drop their statements.
+    - `patterns`: the number of patterns per belief of a NELL dump that become mentions.
+    - `prefixes`: RDF prefixes and their namespaces. Reading a Turtle file adds the prefixes it declares.
     """
 
     format: str = ""
-    on_error: OnError = "raise"
-    refuted: bool = False
     delimiter: str = ""
     header: str = "auto"
     columns: str = ""
@@ -41,20 +43,20 @@ class Options:
         if self.patterns < 1:
             raise UsageError(f"patterns={self.patterns}; expected 1 or more")
 
-    def told(self, assignments: Sequence[str]) -> Options:
-        """The same with what `name=value` says changed."""
+    def parse(self, assignments: Sequence[str]) -> Options:
+        """The same options with the changes of texts such as `delimiter=;` and `prefix=ex=http://example.org/`."""
         values: dict[str, Any] = {}
         prefixes = Prefixes(self.prefixes)
-        names = ("delimiter", "header", "columns", "literals", "patterns", "prefix")
         for assignment in assignments:
             name, equals, value = assignment.partition("=")
-            if not equals or name not in names:
+            if not equals or name not in NAMES:
                 raise UsageError(
-                    f"no option {name!r} for files.{did_you_mean(name, names)}",
-                    f"expected NAME=VALUE, NAME one of {', '.join(names)}",
+                    f"no option {name!r} for files.{did_you_mean(name, NAMES)}",
+                    f"expected NAME=VALUE, NAME one of {', '.join(NAMES)}",
                 )
             if name == "prefix":
-                prefixes.declare(*_prefix(value))
+                prefix, namespace = _prefix(value)
+                prefixes[prefix] = namespace
             elif name == "patterns":
                 if not value.isdecimal():
                     raise UsageError(f"patterns={value}; expected a number")
@@ -69,6 +71,7 @@ def _prefix(value: str) -> tuple[str, str]:
     if not equals or ":" not in iri or iri[-1] not in "/#:":
         raise UsageError(
             f"prefix={value}; expected NAME=IRI with an IRI that ends in / or # or :",
-            "for example: --read prefix=ex=http://example.org/",
+            "for example prefix=ex=http://example.org/",
+            remedy="prefix",
         )
     return name, iri

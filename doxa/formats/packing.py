@@ -1,4 +1,4 @@
-"""Bytes in and out: plain, .gz, .zst, standard input and output."""
+"""Read and write bytes: plain, .gz, .zst, standard input and output."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from typing import IO, BinaryIO
 
 import zstandard
 
-from doxa.errors import DoxaError
+from doxa.errors import BadFile
 
 BLOCK = 8 * 2**20
-"""Bytes of text held at a time."""
+"""Bytes of text per block."""
 
 PACKED = 2**16
-"""Bytes unpacked at a time: few, since they may hold a hundred times as much text."""
+"""Compressed bytes read at a time: few, because they may expand a hundredfold."""
 
 STANDARD = "-"
 """The name of standard input and standard output."""
@@ -34,7 +34,7 @@ PACKINGS = (".gz", ".zst")
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read: where its bytes lie, and the name it goes by in messages."""
+    """A file to read: its path, and its name in messages."""
 
     path: Path
     name: str
@@ -42,72 +42,72 @@ class Source:
     def pieces(self) -> Iterator[bytes]:
         """The unpacked content, piece by piece."""
         if self.path.is_dir():
-            raise DoxaError(f"{self.name} is a folder; expected a file of beliefs")
+            raise BadFile(f"{self.name} is a folder; expected a file of beliefs")
         try:
             with self.path.open("rb") as file:
                 yield from _pieces(self.path, file)
         except FileNotFoundError:
-            raise DoxaError(f"no file {self.name}") from None
+            raise BadFile(f"no file {self.name}") from None
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
-            raise DoxaError(f"{self.name}: not a whole compressed file ({fault})") from None
+            raise BadFile(f"{self.name}: not a whole compressed file ({fault})") from None
         except OSError as fault:
-            raise DoxaError(f"cannot read {self.name}: {fault.strerror or fault}") from None
+            raise BadFile(f"cannot read {self.name}: {fault.strerror or fault}") from None
 
     def texts(self) -> Iterator[bytes]:
         """The unpacked content in blocks of whole lines, without a byte order mark."""
-        held: list[bytes] = []
+        pending: list[bytes] = []
         for number, piece in enumerate(self.pieces()):
-            held.append(piece.removeprefix(b"\xef\xbb\xbf") if number == 0 else piece)
-            if sum(map(len, held)) >= BLOCK:
-                text = b"".join(held)
+            pending.append(piece.removeprefix(b"\xef\xbb\xbf") if number == 0 else piece)
+            if sum(map(len, pending)) >= BLOCK:
+                text = b"".join(pending)
                 end = text.rfind(b"\n") + 1
                 if end:
                     yield text[:end]
-                held = [text[end:]]
-        if any(held):
-            yield b"".join(held)
+                pending = [text[end:]]
+        if any(pending):
+            yield b"".join(pending)
 
     def stream(self) -> BinaryIO:
         """The unpacked content as a file to read from."""
         return io.BufferedReader(_Pieces(self.pieces()), BLOCK)
 
-    def mentions(self, *words: bytes) -> list[bool]:
-        """Which of some words occur anywhere in the unpacked content."""
-        found, held = [False] * len(words), b""
+    def contains(self, *words: bytes) -> list[bool]:
+        """For each word, whether it occurs anywhere in the unpacked content."""
+        present, end = [False] * len(words), b""
         longest = max(map(len, words))
         for piece in self.pieces():
-            text = held + piece
-            found = [known or word in text for known, word in zip(found, words, strict=True)]
-            if all(found):
+            text = end + piece
+            present = [before or word in text for before, word in zip(present, words, strict=True)]
+            if all(present):
                 break
-            held = text[-longest:]
-        return found
+            end = text[-longest:]
+        return present
 
 
 class _Pieces(io.RawIOBase):
     """Pieces of bytes as a raw file."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._held = pieces, memoryview(b"")
+        self._pieces, self._rest = pieces, memoryview(b"")
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        while not self._held:
+        while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:
                 return 0
-            self._held = memoryview(piece)
-        count = min(len(buffer), len(self._held))
-        buffer[:count] = self._held[:count]
-        self._held = self._held[count:]
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
         return count
 
 
 @contextlib.contextmanager
 def source(path: str | Path) -> Iterator[Source]:
-    """A file to read, as often as one likes; standard input is kept on disk meanwhile."""
+    """A file that can be read repeatedly; standard input is copied to a temporary file."""
     if str(path) != STANDARD:
         yield Source(Path(path), str(path))
         return
@@ -119,7 +119,7 @@ def source(path: str | Path) -> Iterator[Source]:
 
 @contextlib.contextmanager
 def unpacked(origin: Source) -> Iterator[Path]:
-    """The file itself if it is plain, else an unpacked copy: for readers that jump about in it."""
+    """The file itself if it is plain, else an unpacked copy, for readers that need random access."""
     with contextlib.suppress(OSError), origin.path.open("rb") as file:
         if origin.path.suffix not in PACKINGS and file.peek(4)[:4] not in (b"\x28\xb5\x2f\xfd",):
             yield origin.path
@@ -133,7 +133,7 @@ def unpacked(origin: Source) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def sink(place: Path, name: str) -> Iterator[IO[bytes]]:
-    """A file to write to at `place`, packed as the ending of `name` says."""
+    """A file to write to at `place`, compressed as the ending of `name` says."""
     with place.open("wb") as file:
         if name.endswith(".gz"):
             with gzip.GzipFile(filename="", fileobj=file, mode="wb", compresslevel=6, mtime=0) as packed:
@@ -146,7 +146,7 @@ def sink(place: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """Pieces of the unpacked content; how it is packed is told by the ending or by the first bytes."""
+    """Pieces of the unpacked content; the ending or the first bytes show the compression."""
     start = file.peek(4) if isinstance(file, BufferedReader) else b""
     if path.suffix == ".gz" or start.startswith(b"\x1f\x8b"):
         with gzip.open(file) as packed:

@@ -1,4 +1,4 @@
-"""Parquet: columns head, relation, tail and, where given, mention, confidence, label."""
+"""Parquet: columns head, relation, tail and optionally mention, confidence, label."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from doxa.errors import DoxaError
+from doxa.data.columns import COLUMNS
+from doxa.errors import BadFile
 from doxa.formats import packing
-from doxa.formats.columns import COLUMNS, chosen
+from doxa.formats.columns import match_columns
 from doxa.formats.faults import Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
@@ -23,11 +24,11 @@ HOLDS = COLUMNS
 
 TEXTS = ("head", "relation", "tail", "mention")
 ROWS = 250_000
-"""Rows held at a time."""
+"""Rows per block."""
 
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a row number and named columns; those of names are text whatever they were."""
+    """Frames with a row number and named columns; names and mentions are cast to text."""
     if source.path.is_dir() or not source.path.exists():
         next(source.pieces())
     with packing.unpacked(source) as path:
@@ -35,16 +36,17 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
             frame = pl.scan_parquet(path)
             schema = frame.collect_schema()
         except (pl.exceptions.PolarsError, OSError) as fault:
-            raise DoxaError(f"{source.name}: not a whole Parquet file ({_short(fault)})") from None
-        names = chosen(list(schema), source.name, options.columns)
-        for theirs, ours in names.items():
-            if schema[theirs].is_nested():
-                raise DoxaError(f"{source.name}: the column {theirs} holds {schema[theirs]}; expected {_wanted(ours)}")
+            raise BadFile(f"{source.name}: not a whole Parquet file ({_short(fault)})") from None
+        names = match_columns(list(schema), source.name, options.columns)
+        for heading, column in names.items():
+            if schema[heading].is_nested():
+                expected = "text" if column in TEXTS else "numbers"
+                raise BadFile(f"{source.name}: the column {heading} holds {schema[heading]}; expected {expected}")
         wanted = frame.select(
-            pl.col(theirs).cast(pl.String).replace("", None).alias(ours)
-            if ours in TEXTS
-            else pl.col(theirs).alias(ours)
-            for theirs, ours in names.items()
+            pl.col(heading).cast(pl.String).replace("", None).alias(column)
+            if column in TEXTS
+            else pl.col(heading).alias(column)
+            for heading, column in names.items()
         )
         start = 0
         try:
@@ -53,15 +55,15 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
                 start += len(batch)
                 yield batch.insert_column(0, rows)
         except pl.exceptions.PolarsError as fault:
-            raise DoxaError(f"{source.name}, row {start + 1} or after: not readable ({_short(fault)})") from None
+            raise BadFile(f"{source.name}, row {start + 1} or after: not readable ({_short(fault)})") from None
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """Block by block; a fault of what is being read meanwhile comes through as it was."""
+    """Write block by block; an error of the frames' iterator is raised unchanged."""
     rows = iter(tables)
     first = next(rows, None)
     if first is None:
-        raise DoxaError(f"{name}: no belief to write")
+        raise BadFile(f"{name}: no belief to write")
     caught: list[BaseException] = []
 
     def batches(columns: Any, predicate: Any, count: Any, size: Any) -> Iterator[pl.DataFrame]:
@@ -72,7 +74,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
             caught.append(fault)
             raise
 
-    def sunk(path: Path) -> None:
+    def write_file(path: Path) -> None:
         try:
             register_io_source(batches, schema=first.schema).sink_parquet(path)
         except Exception:
@@ -82,14 +84,10 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
 
     if name.endswith(packing.PACKINGS):
         with tempfile.NamedTemporaryFile(prefix="doxa-") as plain, packing.sink(place, name) as file:
-            sunk(Path(plain.name))
+            write_file(Path(plain.name))
             shutil.copyfileobj(plain, file)
     else:
-        sunk(place)
-
-
-def _wanted(column: str) -> str:
-    return "text" if column in TEXTS else "numbers"
+        write_file(place)
 
 
 def _short(fault: Exception) -> str:

@@ -1,22 +1,20 @@
 """RDF: N-Triples, N-Quads, Turtle and RDF/XML. Subject, predicate and object are head, relation and tail.
 
-Lines of N-Triples and N-Quads of the common kinds are taken apart many at once; all else goes through pyoxigraph. Graph
-names are not kept.
+Common lines of N-Triples and N-Quads are split in bulk; pyoxigraph parses all others. Graph names are dropped.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from doxa.errors import DoxaError
+from doxa.data.columns import COLUMNS, TRIPLE
+from doxa.errors import BadFile
 from doxa.formats import packing, statements
-from doxa.formats.columns import COLUMNS, TRIPLE
-from doxa.formats.faults import Faults
+from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.iris import Prefixes, terms
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
@@ -25,13 +23,11 @@ from doxa.formats.statements import ESCAPED, REIFIES, UNESCAPED, VOCABULARY, Ann
 if TYPE_CHECKING:
     from pyoxigraph import Quad
 
-log = logging.getLogger(__name__)
-
 UNIT = "statement"
 HOLDS = COLUMNS
 
 STATEMENTS = 100_000
-"""Statements held at a time."""
+"""Statements per block."""
 
 IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 NODE = rf"{IRI}|_:[A-Za-z0-9]+"
@@ -43,9 +39,12 @@ DOUBLE = "^^<http://www.w3.org/2001/XMLSchema#double>"
 ELEMENT = r"[\p{L}_][\p{L}\p{N}_.-]*>$"
 STRING = r"\^\^<http://www\.w3\.org/2001/XMLSchema#string>$"
 
+Row = tuple[int, str, str, str]
+"""Number, subject, predicate and object of a statement."""
+
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a statement number and columns by name, all text."""
+    """Frames with a statement number and named columns, all text."""
     lines = options.format in LINES
     if lines:
         faults.unit = "line"
@@ -55,29 +54,29 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """Vocabularies become IRIs; mention, confidence and label become annotations."""
+    """Names become IRIs; mention, confidence and label become annotations."""
     if options.format == "rdf":
         return _write_xml(tables, place, name, options)
     turtle = options.format == "ttl"
-    made = 0
+    count = 0
     with packing.sink(place, name) as file:
         if turtle:
             declared = {**options.prefixes, "doxa": VOCABULARY}
             file.write("".join(f"@prefix {key}: <{iri}> .\n" for key, iri in declared.items()).encode())
         for table in tables:
-            text = _turtle(table, options.prefixes) if turtle else _ntriples(table, options.prefixes, made)
-            made += len(table)
+            text = _turtle(table, options.prefixes) if turtle else _ntriples(table, options.prefixes, count)
+            count += len(table)
             file.write(("\n".join(text) + "\n").encode())
 
 
 def _annotated(source: Source) -> list[str]:
-    """Which of mention, confidence and label the file may hold; a statement cannot be annotated without << or {|."""
+    """Which of mention, confidence and label the file may hold; every annotation needs << or {|."""
     words = (b"<<", b"{|", b"mention", b"onfidence", b"ertainty", b"robability", b"doxa:label", b"vocabulary:label")
-    quoted, braced, mention, *others = source.mentions(*words)
+    quoted, braced, mention, *others = source.contains(*words)
     if not (quoted or braced):
         return []
     there = {"mention": mention, "confidence": any(others[:3]), "label": any(others[3:])}
-    return [name for name, found in there.items() if found]
+    return [name for name, present in there.items() if present]
 
 
 def _by_lines(source: Source, form: str, faults: Faults) -> Iterator[tuple[pl.DataFrame, Annotations]]:
@@ -86,20 +85,20 @@ def _by_lines(source: Source, form: str, faults: Faults) -> Iterator[tuple[pl.Da
     before = 0
     for data in source.texts():
         text, lost = _decoded(data)
-        faults.report([before + line for line in lost], "not UTF-8 text", "convert the file, e.g. with iconv")
+        faults.report([before + line for line in lost], "not UTF-8 text", NOT_UTF8)
         lines = pl.Series([text.removesuffix("\n")]).str.split("\n").explode()
         numbers = pl.Series("line", range(before + 1, before + len(lines) + 1), dtype=pl.Int64)
-        found, rest = _simple(lines, numbers)
+        table, rest = _simple(lines, numbers)
         if rest.any():
-            others, strange = _common(lines.filter(rest), numbers.filter(rest), form)
-            parsed = _parsed_lines(strange, form, faults, annotations)
-            found = pl.concat([found, others, parsed]).sort("line", maintain_order=True)
-        yield _without_notes(found, annotations), annotations
+            others, uncommon = _common(lines.filter(rest), numbers.filter(rest), form)
+            parsed = _parse_lines(uncommon, form, faults, annotations)
+            table = pl.concat([table, others, parsed]).sort("line", maintain_order=True)
+        yield _without_notes(table, annotations), annotations
         before += len(lines)
 
 
 def _simple(lines: pl.Series, numbers: pl.Series) -> tuple[pl.DataFrame, pl.Series]:
-    """Lines of three IRIs or blank nodes, a space between, taken apart without captures; and which lines are not."""
+    """Split lines of three IRIs or blank nodes with single spaces; also the mask of all other lines."""
     parts = lines.str.splitn(" ", 4).struct.unnest()
     head, relation, tail, end = parts.get_columns()
     node, iri = rf"^(?:{NODE})$", rf"^{IRI}$"
@@ -110,17 +109,17 @@ def _simple(lines: pl.Series, numbers: pl.Series) -> tuple[pl.DataFrame, pl.Seri
 
 
 def _common(lines: pl.Series, numbers: pl.Series, form: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Lines of the other common kinds, taken apart by one pattern; and the lines that are of none."""
-    found = lines.str.extract_groups(LINES[form]).struct.unnest()
-    found.columns = list(TRIPLE)
-    found = found.with_columns(pl.col("tail").str.replace(STRING, "")).insert_column(0, numbers)
-    strange = found["head"].is_null() & ~lines.str.contains(NOTHING)
-    rest = pl.DataFrame([numbers.filter(strange), lines.filter(strange).alias("text")])
-    return found.filter(pl.col("head").is_not_null()), rest
+    """Split lines of the other common kinds with one pattern; also the lines that do not match."""
+    table = lines.str.extract_groups(LINES[form]).struct.unnest()
+    table.columns = list(TRIPLE)
+    table = table.with_columns(pl.col("tail").str.replace(STRING, "")).insert_column(0, numbers)
+    uncommon = table["head"].is_null() & ~lines.str.contains(NOTHING)
+    rest = pl.DataFrame([numbers.filter(uncommon), lines.filter(uncommon).alias("text")])
+    return table.filter(pl.col("head").is_not_null()), rest
 
 
 def _decoded(data: bytes) -> tuple[str, list[int]]:
-    """The text, and the lines (from 1) that are not UTF-8 and are left empty."""
+    """The text, and the numbers (from 1) of lines that are not UTF-8, which become empty."""
     try:
         return data.decode(), []
     except UnicodeDecodeError:
@@ -134,19 +133,19 @@ def _decoded(data: bytes) -> tuple[str, list[int]]:
         return b"\n".join(lines).decode(), lost
 
 
-def _parsed_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: Annotations) -> pl.DataFrame:
-    """Lines that are not of the common kind, each with a parser of its own so that none touches the next."""
+def _parse_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: Annotations) -> pl.DataFrame:
+    """Parse uncommon lines one by one, so that a fault does not affect the next line."""
     import pyoxigraph as ox
 
     kind = ox.RdfFormat.N_TRIPLES if form == "nt" else ox.RdfFormat.N_QUADS
-    found: list[tuple[int, str, str, str]] = []
+    rows: list[Row] = []
     for number, line in lines.iter_rows():
         try:
             for quad in ox.parse(line, format=kind):
-                _put(quad, number, found, annotations)
+                _add(quad, number, rows, annotations)
         except SyntaxError as fault:
-            faults.report([number], _said(fault))
-    return _table(found)
+            faults.report([number], _reason(fault))
+    return _table(rows)
 
 
 def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator[tuple[pl.DataFrame, Annotations]]:
@@ -155,7 +154,7 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
 
     form = ox.RdfFormat.TURTLE if options.format == "ttl" else ox.RdfFormat.RDF_XML
     annotations = Annotations()
-    found: list[tuple[int, str, str, str]] = []
+    rows: list[Row] = []
     with source.stream() as stream:
         parser = ox.parse(stream, format=form)
         number, failed = 0, 0
@@ -166,24 +165,24 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
                 failed += 1
                 line = [fault.lineno or 1]
                 hopeless = options.format == "rdf" or failed > 1000
-                faults.report(line, _said(fault), unit="line", fatal=hopeless)
+                faults.report(line, _reason(fault), unit="line", fatal=hopeless)
                 continue
             except UnicodeDecodeError:
                 faults.report([number + 1], "not UTF-8 text, here or soon after", fatal=True)
             if quad is None:
                 break
             number += 1
-            _put(quad, number, found, annotations)
-            if len(found) >= STATEMENTS:
-                options.prefixes.learn(parser.prefixes)
-                yield _without_notes(_table(found), annotations), annotations
-                found = []
-        options.prefixes.learn(parser.prefixes)
-    yield _without_notes(_table(found), annotations), annotations
+            _add(quad, number, rows, annotations)
+            if len(rows) >= STATEMENTS:
+                options.prefixes.add_declared(parser.prefixes)
+                yield _without_notes(_table(rows), annotations), annotations
+                rows = []
+        options.prefixes.add_declared(parser.prefixes)
+    yield _without_notes(_table(rows), annotations), annotations
 
 
-def _put(quad: Quad, number: int, found: list[tuple[int, str, str, str]], annotations: Annotations) -> None:
-    """Add a statement, or keep in mind that it is spoken of."""
+def _add(quad: Quad, number: int, rows: list[Row], annotations: Annotations) -> None:
+    """Add a statement to the rows, or a reification to the annotations."""
     value: Any = quad.object
     predicate = str(quad.predicate)
     if hasattr(value, "subject"):
@@ -191,16 +190,16 @@ def _put(quad: Quad, number: int, found: list[tuple[int, str, str, str]], annota
             triple = (str(value.subject), str(value.predicate), str(value.object))
             annotations.reify(str(quad.subject), triple, number)
         return
-    found.append((number, str(quad.subject), predicate, str(value)))
+    rows.append((number, str(quad.subject), predicate, str(value)))
 
 
-def _table(found: list[tuple[int, str, str, str]]) -> pl.DataFrame:
+def _table(rows: list[Row]) -> pl.DataFrame:
     schema = {"line": pl.Int64} | dict.fromkeys(TRIPLE, pl.String)
-    return pl.DataFrame(found, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _without_notes(table: pl.DataFrame, annotations: Annotations) -> pl.DataFrame:
-    """The table without what is said of reified statements, which the annotations take."""
+    """Move statements about reifiers from the table to the annotations."""
     if not len(annotations):
         return table
     about = [reifier in annotations for reifier in table["head"]]
@@ -209,8 +208,8 @@ def _without_notes(table: pl.DataFrame, annotations: Annotations) -> pl.DataFram
     return table.filter(~pl.Series(about, dtype=pl.Boolean))
 
 
-def _said(fault: SyntaxError) -> str:
-    """The parser's own words, without the place, which is told anyway."""
+def _reason(fault: SyntaxError) -> str:
+    """The parser's message without the place, which the report adds."""
     text = str(fault.msg or fault)
     return f"not a statement ({text.partition(': ')[2] or text})"
 
@@ -220,30 +219,30 @@ def _quoted(column: pl.Series) -> pl.Series:
 
 
 def _notes(table: pl.DataFrame) -> dict[str, pl.Series]:
-    """Per annotation its literal, null where there is none."""
-    found = {}
+    """The literals of each annotation, null where there is none."""
+    literals = {}
     for name in COLUMNS[3:]:
         if name in table.columns:
             text = table[name].cast(pl.String)
-            found[name] = _quoted(text) + ("" if name == "mention" else DOUBLE)
-    return found
+            literals[name] = _quoted(text) + ("" if name == "mention" else DOUBLE)
+    return literals
 
 
 def _ntriples(table: pl.DataFrame, prefixes: Prefixes, before: int) -> pl.Series:
-    """A line for the statement and, where something is said of it, lines for that."""
+    """A line per statement, followed by the lines of its annotations."""
     head, relation, tail = (terms(table[name], prefixes, name) for name in TRIPLE)
     text = head + " " + relation + " " + tail
     notes = _notes(table)
     reifier = "_:belief" + pl.Series(range(before, before + len(table))).cast(pl.String)
-    told = pl.Series([""], dtype=pl.String).new_from_index(0, len(table))
+    annotated = pl.Series([""], dtype=pl.String).new_from_index(0, len(table))
     for name, value in notes.items():
-        told += ("\n" + reifier + f" <{VOCABULARY}{name}> " + value + " .").fill_null("")
+        annotated += ("\n" + reifier + f" <{VOCABULARY}{name}> " + value + " .").fill_null("")
     reified = "\n" + reifier + f" {REIFIES} <<( " + text + " )>> ."
-    return text + " ." + pl.select(pl.when(told != "").then(reified + told).otherwise(pl.lit(""))).to_series()
+    return text + " ." + pl.select(pl.when(annotated != "").then(reified + annotated).otherwise(pl.lit(""))).to_series()
 
 
 def _turtle(table: pl.DataFrame, prefixes: Prefixes) -> pl.Series:
-    """The same with prefixed names where they are simple, and annotations in braces."""
+    """A line per statement, with prefixed names where they are simple and annotations in braces."""
     parts = []
     known = "|".join(prefix for prefix in prefixes if prefix)
     for name in TRIPLE:
@@ -251,11 +250,11 @@ def _turtle(table: pl.DataFrame, prefixes: Prefixes) -> pl.Series:
         simple = column.str.contains(rf"^(?:{known}):[A-Za-z][A-Za-z0-9_-]*$")
         whole = terms(column, prefixes, name)
         parts.append(pl.select(pl.when(simple).then(column).otherwise(whole)).to_series())
-    told = pl.Series([""], dtype=pl.String).new_from_index(0, len(table))
+    annotated = pl.Series([""], dtype=pl.String).new_from_index(0, len(table))
     for name, value in _notes(table).items():
-        told += (f" doxa:{name} " + value + " ;").fill_null("")
-    braced = " {|" + told.str.strip_suffix(" ;") + " |}"
-    ending = pl.select(pl.when(told != "").then(braced).otherwise(pl.lit(""))).to_series()
+        annotated += (f" doxa:{name} " + value + " ;").fill_null("")
+    braced = " {|" + annotated.str.strip_suffix(" ;") + " |}"
+    ending = pl.select(pl.when(annotated != "").then(braced).otherwise(pl.lit(""))).to_series()
     return parts[0] + " " + parts[1] + " " + parts[2] + ending + " ."
 
 
@@ -267,7 +266,7 @@ def _write_xml(tables: Iterable[pl.DataFrame], place: Path, name: str, options: 
             columns = [terms(table[part], options.prefixes, part) for part in TRIPLE]
             nameless = table["relation"].filter(~columns[1].str.contains(ELEMENT))
             if len(nameless):
-                raise DoxaError(
+                raise BadFile(
                     f"{name}: RDF/XML cannot hold the relation {nameless[0]!r}, since it does not end like a name",
                     "a .ttl or .nt file can",
                 )
@@ -290,4 +289,4 @@ def _write_xml(tables: Iterable[pl.DataFrame], place: Path, name: str, options: 
         except (ValueError, OSError) as fault:
             if caught:
                 raise caught[0] from None
-            raise DoxaError(f"{name}: RDF/XML cannot hold this ({fault})", "a .ttl or .nt file can") from None
+            raise BadFile(f"{name}: RDF/XML cannot hold this ({fault})", "a .ttl or .nt file can") from None

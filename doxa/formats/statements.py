@@ -1,8 +1,8 @@
 """RDF statements to beliefs: annotations of a statement become its confidence, mention and label.
 
-An annotation stands on a *reifier* r of the statement: `r rdf:reifies <<( s p o )>>` and `r …/confidence 0.9`, which is
-also what Turtle's `s p o {| :confidence 0.9 |}` and `<< s p o >> :confidence 0.9` say. It is given to the nearest such
-statement before it, or failing that after it; one that finds none is a belief of its own.
+An annotation describes a *reifier* r of the statement: `r rdf:reifies <<( s p o )>>` and `r …/confidence 0.9`. Turtle
+abbreviates this as `s p o {| :confidence 0.9 |}` or `<< s p o >> :confidence 0.9`. The annotation belongs to the
+nearest equal statement before it, else to the nearest one after it. Without one it becomes a separate belief.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from doxa.data.columns import TRIPLE
 from doxa.formats.faults import Faults
 from doxa.formats.iris import names
 from doxa.formats.options import Options
@@ -22,10 +23,10 @@ log = logging.getLogger(__name__)
 VOCABULARY = "urn:doxa:vocabulary:"
 REIFIES = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies>"
 MEANINGS = {"confidence": "confidence", "certainty": "confidence", "probability": "confidence", "mention": "mention"}
-"""What an annotation means, by the last part of its IRI."""
+"""The column of an annotation, by the last part of its IRI."""
 
-HELD = 64
-"""Statements held back at the end of a block, since what is said of them may come with the next."""
+PENDING = 64
+"""Statements at the end of a block that wait for annotations in the next block."""
 
 ESCAPED = ['\\"', "\\\\", "\\n", "\\r", "\\t"]
 UNESCAPED = ['"', "\\", "\n", "\r", "\t"]
@@ -35,7 +36,7 @@ Triple = tuple[str, str, str]
 
 @dataclass
 class Reified:
-    """A statement that something is said of: where, and what."""
+    """An annotated statement: its line and its annotations."""
 
     triple: Triple
     line: int
@@ -43,7 +44,7 @@ class Reified:
 
 
 class Annotations:
-    """What is said of statements, kept until the statement is found."""
+    """Annotations that wait for their statements."""
 
     def __init__(self) -> None:
         self._open: dict[str, Reified] = {}
@@ -59,14 +60,14 @@ class Annotations:
         return len(self._open)
 
     def note(self, reifier: str, predicate: str, value: str) -> None:
-        meaning = meaning_of(predicate)
-        if meaning:
-            self._open[reifier].notes[meaning] = value
+        column = column_of(predicate)
+        if column:
+            self._open[reifier].notes[column] = value
         else:
             self.ignored += 1
 
-    def settle(self, table: pl.DataFrame, until: int) -> pl.DataFrame:
-        """Give annotations to the statements of a table; those on lines up to `until` that find none stay open."""
+    def attach(self, table: pl.DataFrame, until: int) -> pl.DataFrame:
+        """Fill in the annotations of lines up to `until` for the statements of a table; the others stay open."""
         if not self._open:
             return table
         wanted = {reified.triple for reified in self._open.values()}
@@ -78,7 +79,7 @@ class Annotations:
         for row, head, relation, tail in rows.select("row", "head", "relation", "tail").iter_rows():
             index.setdefault((head, relation, tail), []).append(row)
         lines = table["line"]
-        given: dict[int, dict[str, str]] = {}
+        notes_of_row: dict[int, dict[str, str]] = {}
         for reifier, reified in list(self._open.items()):
             places = index.get(reified.triple)
             if not places or reified.line > until:
@@ -86,30 +87,30 @@ class Annotations:
             before = [place for place in places if lines[place] <= reified.line]
             place = before[-1] if before else places[0]
             places.remove(place)
-            given[place] = reified.notes
+            notes_of_row[place] = reified.notes
             del self._open[reifier]
         columns = [name for name in ("mention", "confidence", "label") if name in table.columns]
         for column in columns:
-            known = [(place, notes[column]) for place, notes in given.items() if column in notes]
+            known = [(place, notes[column]) for place, notes in notes_of_row.items() if column in notes]
             if known:
                 values = pl.Series([value for _, value in known], dtype=pl.String)
                 table = table.with_columns(table[column].scatter([place for place, _ in known], values))
         return table
 
-    def left(self, columns: list[str]) -> pl.DataFrame:
-        """The statements spoken of that were never made, as beliefs of their own."""
+    def unattached(self, columns: list[str]) -> pl.DataFrame:
+        """The annotated statements that the file does not make, as separate beliefs."""
         rows = [
-            {"line": one.line, **dict(zip(("head", "relation", "tail"), one.triple, strict=True)), **one.notes}
-            for one in self._open.values()
-            if one.notes
+            {"line": reified.line, **dict(zip(TRIPLE, reified.triple, strict=True)), **reified.notes}
+            for reified in self._open.values()
+            if reified.notes
         ]
         self._open = {}
         schema = {name: pl.Int64 if name == "line" else pl.String for name in columns}
         return pl.DataFrame(rows, schema=schema)
 
 
-def meaning_of(predicate: str) -> str:
-    """Which column an annotation is of, if any."""
+def column_of(predicate: str) -> str:
+    """The column of an annotation, or nothing."""
     iri = predicate[1:-1]
     if iri.startswith(VOCABULARY):
         return iri.removeprefix(VOCABULARY)
@@ -119,8 +120,8 @@ def meaning_of(predicate: str) -> str:
 def beliefs(
     blocks: Iterable[tuple[pl.DataFrame, Annotations]], columns: list[str], options: Options, faults: Faults
 ) -> Iterator[pl.DataFrame]:
-    """Tables of beliefs by name from blocks of statements as terms, each with the annotations read so far."""
-    held = pl.DataFrame(schema={name: pl.Int64 if name == "line" else pl.String for name in columns})
+    """Turn blocks of statements, each with the annotations so far, into frames of beliefs."""
+    pending = pl.DataFrame(schema={name: pl.Int64 if name == "line" else pl.String for name in columns})
     literals, dropped, annotations = 0, 0, Annotations()
     annotated = len(columns) > 4
 
@@ -135,35 +136,35 @@ def beliefs(
         return _named(table, options)
 
     for table, annotations in blocks:
-        table = pl.concat([held, table.with_columns(pl.lit(None, pl.String).alias(name) for name in columns[4:])])
+        table = pl.concat([pending, table.with_columns(pl.lit(None, pl.String).alias(name) for name in columns[4:])])
         if annotated and len(table):
-            table = annotations.settle(table, int(table["line"][-1]))
-            held, table = table.tail(HELD), table.head(-HELD)
+            table = annotations.attach(table, int(table["line"][-1]))
+            pending, table = table.tail(PENDING), table.head(-PENDING)
         if len(table):
             yield finished(table)
     if len(annotations):
-        held = annotations.settle(held, 2**62)
-    if len(held):
-        yield finished(held)
-    left = annotations.left(columns) if len(annotations) else pl.DataFrame()
-    if len(left):
-        log.warning("%s: %s annotated statements are not made themselves, or far away; each is read as a belief",
-                    faults.name.rpartition("/")[2], f"{len(left):,}")  # fmt: skip
-        yield finished(left)
-    _tell(faults.name.rpartition("/")[2], literals, dropped, annotations.ignored)
+        pending = annotations.attach(pending, 2**62)
+    if len(pending):
+        yield finished(pending)
+    unattached = annotations.unattached(columns) if len(annotations) else pl.DataFrame()
+    if len(unattached):
+        log.warning("%s: %s annotated statements are missing or far away; each is read as a belief",
+                    faults.name.rpartition("/")[2], f"{len(unattached):,}")  # fmt: skip
+        yield finished(unattached)
+    _log_counts(faults.name.rpartition("/")[2], literals, dropped, annotations.ignored)
 
 
-def _tell(name: str, literals: int, dropped: int, ignored: int) -> None:
+def _log_counts(name: str, literals: int, dropped: int, ignored: int) -> None:
     if literals:
-        log.warning("%s: %s tails are literals; to leave them out: --read literals=drop", name, f"{literals:,}")
+        log.warning('%s: %s tails are literals; literals="drop" leaves them out', name, f"{literals:,}")
     if dropped:
-        log.warning("%s: %s statements with a literal dropped, as told", name, f"{dropped:,}")
+        log.warning("%s: %s statements with a literal dropped", name, f"{dropped:,}")
     if ignored:
         log.warning("%s: %s annotations are neither confidence nor mention and were ignored", name, f"{ignored:,}")
 
 
 def _named(table: pl.DataFrame, options: Options) -> pl.DataFrame:
-    table = table.with_columns(names(table[name], options.prefixes, name) for name in ("head", "relation", "tail"))
+    table = table.with_columns(names(table[name], options.prefixes, name) for name in TRIPLE)
     plain = [
         pl.col(name).str.extract(r'^"([\s\S]*)"', 1).str.replace_many(ESCAPED, UNESCAPED).replace("", None).alias(name)
         for name in table.columns[4:]

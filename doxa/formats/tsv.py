@@ -1,7 +1,8 @@
-"""Beliefs by lines, fields apart by TABs (or another character) and never quoted: the fastest of the formats.
+"""One belief per line, fields separated by TABs (or another character) and never quoted: the fastest format.
 
-With a header the columns are named, in any order. Without one, three columns are a triple; a fourth that is a number in
-every row is the label if all are ±1 and the confidence otherwise; any other fourth column is the mention; five are all.
+A header names the columns, in any order. Without a header, three columns are a triple. A fourth column that is a number
+in every row is the label if all numbers are ±1, else the confidence. Any other fourth column is the mention. Five
+columns are head, relation, tail, mention and confidence.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.errors import DoxaError, UsageError
+from doxa.data.columns import COLUMNS, TRIPLE, is_header
+from doxa.errors import BadFile
 from doxa.formats import packing
-from doxa.formats.columns import COLUMNS, TRIPLE, chosen, is_header
-from doxa.formats.faults import EXPECTED, Faults
+from doxa.formats.columns import columns_in_order, count_fields, match_columns
+from doxa.formats.faults import EXPECTED, NOT_UTF8, Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 
@@ -30,12 +32,12 @@ Ints = NDArray[np.int64]
 
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
-    """Tables with a line number and named columns, all still text."""
-    return named(Fields(source, options.delimiter or "\t", faults), options)
+    """Frames with a line number and named columns, all text."""
+    return name_columns(Fields(source, options.delimiter or "\t", faults), options)
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
-    """A header is added when there is more than the triple, unless told otherwise."""
+    """With `options.header` auto, a header is written where reading needs it."""
     delimiter = options.delimiter or "\t"
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
@@ -45,20 +47,19 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
                     and table[column].str.contains(f"[{_in_class(delimiter)}\n\r]").any()
                 ):
                     what = "a TAB" if delimiter == "\t" else repr(delimiter)
-                    raise DoxaError(
+                    raise BadFile(
                         f"{name}: a {column} holds {what} or a line break, which this format cannot carry",
                         "a .csv, .jsonl or .parquet file can",
                     )
-            header = table.columns != list(TRIPLE) if options.header == "auto" else options.header == "yes"
-            include = number == 0 and header
-            table.write_csv(file, separator=delimiter, quote_style="never", include_header=include)
+            header = number == 0 and (options.header == "yes" or (options.header == "auto" and _needs_header(table)))
+            table.write_csv(file, separator=delimiter, quote_style="never", include_header=header)
 
 
 class Fields:
-    """The lines of a file that have the right number of fields, split into columns c0, c1 …, with their numbers.
+    """The lines of a file with the right number of fields, as columns c0, c1 … and the line number.
 
-    How many are right is settled by the header or by the first block. `heads` says what a header is; `passed` lines at
-    the start are something else.
+    The header or the first block decides the right number. `header` recognizes a header; the first `skip` lines are
+    skipped; fewer than `least` fields are an error.
     """
 
     def __init__(
@@ -66,19 +67,18 @@ class Fields:
         source: Source,
         delimiter: str,
         faults: Faults,
-        heads: Callable[[list[str]], bool] = is_header,
+        header: Callable[[list[str]], bool] = is_header,
         least: int = 3,
-        passed: int = 0,
+        skip: int = 0,
     ) -> None:
-        self.source, self.delimiter, self.faults, self.heads = source, delimiter, faults, heads
-        self.least, self.passed = least, passed
-        self._width, self._why = 0, ""
+        self.source, self.delimiter, self.faults, self.header = source, delimiter, faults, header
+        self.least, self.skip = least, skip
+        self._width, self._reason = 0, ""
 
     def again(self) -> Fields:
-        """The same file from its start, faults left uncounted."""
-        return Fields(
-            self.source, self.delimiter, Faults(self.source.name, "skip"), self.heads, self.least, self.passed
-        )
+        """The same file from its start, without counting faults."""
+        faults = Faults(self.source.name, "skip")
+        return Fields(self.source, self.delimiter, faults, self.header, self.least, self.skip)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         lines_before, empty = 0, True
@@ -90,24 +90,23 @@ class Fields:
             starts = np.concatenate([[0], ends[:-1] + 1])
             widths = ends - starts
             blank = (widths == 0) | ((widths == 1) & (buffer[np.minimum(starts, len(buffer) - 1)] == ord("\r")))
-            if lines_before < self.passed:
-                blank[: self.passed - lines_before] = True
+            if lines_before < self.skip:
+                blank[: self.skip - lines_before] = True
             if not blank.all():
                 empty = False
                 yield self._split(data, starts, ends, blank, lines_before)
             lines_before += len(ends)
         if empty:
-            raise DoxaError(f"{self.source.name}: the file is empty", EXPECTED)
+            raise BadFile(f"{self.source.name}: the file is empty", EXPECTED)
 
     def _split(self, data: bytes, starts: Ints, ends: Ints, blank: NDArray[np.bool_], before: int) -> pl.DataFrame:
         buffer = np.frombuffer(data, np.uint8)
         fields = np.diff(np.searchsorted(np.flatnonzero(buffer == ord(self.delimiter)), ends), prepend=0) + 1
         if not self._width:
-            self._settle_width(data, starts, ends, blank, fields, before)
+            self._decide_width(data, starts, ends, blank, fields, before)
         wrong = ~blank & (fields != self._width)
         if wrong.any():
-            found = int(fields[np.argmax(wrong)])
-            message = f"{_fields(found)} where {self._why} {self._width}"
+            message = f"{count_fields(int(fields[np.argmax(wrong)]))} where {self._reason} {self._width}"
             self.faults.report(np.flatnonzero(wrong) + before + 1, message, EXPECTED)
         kept = np.flatnonzero(~blank & ~wrong)
         if len(kept) < len(ends):
@@ -117,26 +116,25 @@ class Fields:
         except pl.exceptions.ComputeError:
             rows = data.split(b"\n")[: len(kept)]
             good = np.array([_is_utf8(row) for row in rows])
-            hint = "convert the file, e.g. `iconv -f latin1 -t utf-8`"
-            self.faults.report(kept[~good] + before + 1, "not UTF-8 text", hint)
+            self.faults.report(kept[~good] + before + 1, "not UTF-8 text", NOT_UTF8)
             kept = kept[good]
             table = self._columns(b"\n".join([row for row, fine in zip(rows, good, strict=True) if fine]))
         return table.with_columns(pl.Series("line", kept + before + 1, dtype=pl.Int64))
 
-    def _settle_width(
+    def _decide_width(
         self, data: bytes, starts: Ints, ends: Ints, blank: NDArray[np.bool_], fields: Ints, before: int
     ) -> None:
-        """How many fields a line has: as many as the header, or as most lines of the first block."""
+        """The number of fields per line: that of the header, or of most lines of the first block."""
         first = int(np.argmin(blank))
-        self._width, self._why = int(fields[first]), "the header names"
+        self._width, self._reason = int(fields[first]), "the header names"
         start = data[starts[first] : ends[first]].decode(errors="replace")
-        if not self.heads(start.rstrip("\r").split(self.delimiter)):
+        if not self.header(start.rstrip("\r").split(self.delimiter)):
             counts = np.bincount(fields[~blank])
             self._width = self._width if counts[self._width] == counts.max() else int(counts.argmax())
-            self._why = "other lines have"
+            self._reason = "other lines have"
         if self._width < self.least:
             hint = (EXPECTED,) if self.delimiter == "\t" else ()
-            raise DoxaError(f"{self.source.name}, line {before + first + 1}: {_fields(self._width)}", *hint)
+            raise BadFile(f"{self.source.name}, line {before + first + 1}: {count_fields(self._width)}", *hint)
 
     def _columns(self, data: bytes) -> pl.DataFrame:
         schema = {f"c{number}": pl.String for number in range(self._width)}
@@ -147,8 +145,8 @@ class Fields:
         )
 
 
-def named(tables: Fields, options: Options) -> Iterator[pl.DataFrame]:
-    """The same tables with the columns named."""
+def name_columns(tables: Fields, options: Options) -> Iterator[pl.DataFrame]:
+    """The same frames with the columns named."""
     names: dict[str, str] = {}
     for table in tables:
         if not names:
@@ -157,7 +155,7 @@ def named(tables: Fields, options: Options) -> Iterator[pl.DataFrame]:
 
 
 def _names(table: pl.DataFrame, tables: Fields, options: Options) -> tuple[dict[str, str], pl.DataFrame]:
-    """Vocabularies for the columns c0, c1 …, from the header or by the rule for files without one; the rows of beliefs."""
+    """Names for the columns c0, c1 …, from the header or by the rule for files without one; and the rows of beliefs."""
     columns = table.drop("line")
     name = tables.source.name
     first = [(field or "").strip() for field in columns.row(0)] if len(columns) else []
@@ -165,14 +163,14 @@ def _names(table: pl.DataFrame, tables: Fields, options: Options) -> tuple[dict[
     header = options.header == "yes" or (options.header == "auto" and (is_header(first) or renaming))
     rows = table.slice(1) if header else table
     if options.columns and not renaming:
-        return in_order(options.columns, columns.width, f"{name}, line 1"), rows
+        return columns_in_order(options.columns, columns.width, f"{name}, line 1"), rows
     if header:
-        found = chosen(first, f"{name}, line 1", options.columns)
-        return {f"c{first.index(theirs)}": ours for theirs, ours in found.items()}, rows
+        matched = match_columns(first, f"{name}, line 1", options.columns)
+        return {f"c{first.index(heading)}": column for heading, column in matched.items()}, rows
     if columns.width > 5:
-        raise DoxaError(
+        raise BadFile(
             f"{name}, line 1: {columns.width} fields and no header that names them", EXPECTED,
-            "name them, for example: --read columns=head,relation,tail,-,-,confidence",
+            'name them, for example columns="head,relation,tail,-,-,confidence"', remedy="columns",
         )  # fmt: skip
     names = list(TRIPLE)
     if columns.width == 4:
@@ -183,41 +181,29 @@ def _names(table: pl.DataFrame, tables: Fields, options: Options) -> tuple[dict[
     return {f"c{number}": name for number, name in enumerate(names)}, rows
 
 
-def in_order(columns: str, width: int, where: str) -> dict[str, str]:
-    """Vocabularies for the columns c0, c1 … from a list such as head,relation,tail,-,confidence."""
-    listed = columns.split(",")
-    ours = [name for name in listed if name != "-"]
-    if not set(TRIPLE) <= set(ours) <= set(COLUMNS) or len(set(ours)) < len(ours):
-        raise UsageError(
-            f"columns={columns}; expected head, relation and tail among {', '.join(COLUMNS)}, and - for what to ignore"
-        )
-    if len(listed) != width:
-        raise DoxaError(f"{where}: {_fields(width)} where columns={columns} names {len(listed)}")
-    return {f"c{number}": name for number, name in enumerate(listed) if name != "-"}
-
-
 def kind_of_fourth(columns: Iterable[pl.Series], name: str) -> str:
-    """What a fourth column without a name is, which every row of the file has a say in."""
-    rows, strange, labels = 0, 0, True
+    """The meaning of a fourth column without a name, which depends on all rows of the file."""
+    rows, texts, labels = 0, 0, True
     for column in columns:
         numbers = column.cast(pl.Float64, strict=False)
-        rows, strange = rows + len(column), strange + numbers.null_count()
+        rows, texts = rows + len(column), texts + numbers.null_count()
         labels &= bool((numbers.abs() == 1).all())
-    if strange == 0:
+    if texts == 0:
         return "label" if labels else "confidence"
-    if strange <= 0.1 * rows:
+    if texts <= 0.1 * rows:
         log.warning("%s: the fourth column is a number in all but %d rows, so it is read as the mention; "
                     "if it is the confidence, name the columns in a header", name.rpartition("/")[2],
-                    strange)  # fmt: skip
+                    texts)  # fmt: skip
     return "mention"
+
+
+def _needs_header(table: pl.DataFrame) -> bool:
+    """Whether there are columns beyond the triple, or a first row that reads like a header."""
+    return table.columns != list(TRIPLE) or (len(table) > 0 and is_header(table.row(0)))
 
 
 def _in_class(character: str) -> str:
     return f"\\{character}" if not character.isalnum() else character
-
-
-def _fields(count: int) -> str:
-    return f"{count} field{'s'[: count != 1]}"
 
 
 def _is_utf8(row: bytes) -> bool:

@@ -113,7 +113,7 @@ def labels(results: Results) -> str:
                 str(paper.WN11_ACCURACY.get(name, "–")),
                 f"{100 * part['accuracy']:.1f}",
                 f"{100 * part['accuracy_of_seen']:.1f}",
-                "smoothed over the graph" if settings.get("diffusion") else "random",
+                "smoothed over the graph" if settings.get("graph_smoothing") else "random",
             ]))  # fmt: skip
     if not rows:
         return ""

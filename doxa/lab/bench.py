@@ -27,19 +27,21 @@ import polars as pl
 import torch
 
 from doxa import __version__, formats
-from doxa.config import Settings
+from doxa.config import Settings, automatic
 from doxa.data import synthetic
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import BadFile, DoxaError
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
-from doxa.training.executors.workers import run_with_workers
+from doxa.training.executors.workers import Workers
 from doxa.training.fit import fit
-from doxa.training.loop import Trainer
+from doxa.training.loop import TrainingLoop
+from doxa.training.steps import Steps
 
 ROUNDS = 12
 """Alternating measurements of a task and its limit; the median is reported."""
@@ -109,7 +111,9 @@ def train(
     beliefs = _read(data, "train")
     cores = os.cpu_count() or 1
     for score in scores:
-        settings = recipe({"score": score, "dimension": dimension, "batch": batch_size, "candidates": num_candidates})
+        settings = recipe(
+            {"score": score, "dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
+        )
         for threads in sorted({1, cores}):
             torch.set_num_threads(threads)
             step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
@@ -137,12 +141,12 @@ def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimen
     )
     for score in scores:
         pbe = build(beliefs, recipe({"score": score, "dimension": dimension})).eval()
-        tail_ranks(pbe, test.take(np.arange(min(500, len(test)))), known)  # builds the index of known facts
-        head_ranks(pbe, test.take(np.arange(min(500, len(test)))), known)
+        for slot in ENTITY_SLOTS:
+            ranks(pbe, slot, test.take(np.arange(min(500, len(test)))), known)  # builds the index of known facts
 
         def rank_all(pbe: PBE = pbe) -> None:
-            tail_ranks(pbe, test, known)
-            head_ranks(pbe, test, known)
+            for slot in ENTITY_SLOTS:
+                ranks(pbe, slot, test, known)
 
         points = torch.randn(next(pbe.blocks(len(test), pbe.entities)).size, dimension)
         table = pbe.score.entity.weight.detach()
@@ -194,7 +198,7 @@ def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1
     """Reading and encoding a generated file in a separate process; its memory against the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "beliefs.tsv"
-        formats.write(synthetic.tables(beliefs, entities, relations), path)
+        formats.write(synthetic.frames(beliefs, entities, relations), path)
         size = path.stat().st_size / 2**20
         context = multiprocessing.get_context("spawn")
         answers: multiprocessing.SimpleQueue[tuple[float, float]] = context.SimpleQueue()
@@ -217,7 +221,7 @@ def growth(
     seconds: float = 10.0,
 ) -> Iterator[Figure]:
     """Training speed on generated graphs of growing numbers of entities."""
-    settings = recipe({"dimension": dimension, "batch": batch_size, "candidates": num_candidates})
+    settings = recipe({"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates})
     for entities in sizes:
         beliefs = synthetic.generate(1_000_000, entities, 100)
         step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
@@ -247,25 +251,30 @@ def _read(data: Path, part: str) -> Beliefs:
 
 def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """A function that takes the next training step."""
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    trainer.warm_up()
-    order, number = trainer.order(0), 0
+    steps = _steps(beliefs, settings)
+    steps.warm_up()
+    number = 0
 
     def step() -> None:
         nonlocal number
-        trainer.step(number % max(1, trainer.steps_per_epoch - 1), order, 0.0)  # the last batch is smaller
+        steps.take(number % max(1, steps.per_epoch - 1), 0.0)  # the last batch is smaller
         number += 1
 
     return step
 
 
+def _steps(beliefs: Beliefs, settings: Settings) -> Steps:
+    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
+    return Steps(build(beliefs, settings), beliefs, settings)
+
+
 def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """The matrix products of a step alone: per term one for the scores and one for the gradient of each side."""
-    candidates = min(settings.candidates, len(beliefs.vocabularies.entities))
-    relations = min(settings.candidates, len(beliefs.vocabularies.relations))
-    points = torch.randn(settings.batch, settings.dimension)
+    candidates = min(settings.num_candidates, len(beliefs.vocabularies.entities))
+    relations = min(settings.num_candidates, len(beliefs.vocabularies.relations))
+    points = torch.randn(settings.batch_size, settings.dimension)
     sides = [torch.randn(count, settings.dimension) for count in (candidates, candidates, relations)]
-    tables = [torch.randn(settings.batch, len(side)) for side in sides]
+    tables = [torch.randn(settings.batch_size, len(side)) for side in sides]
 
     def products() -> None:
         for side, table in zip(sides, tables, strict=True):
@@ -302,12 +311,11 @@ def _worker_speed(beliefs: Beliefs, settings: Settings, workers: int, seconds: f
 
     On a busy machine the workers may take no step within `seconds`; the run is then repeated with twice the time.
     """
-    settings = settings.changed(time_budget=seconds, workers=workers, threads=1)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    state = run_with_workers(trainer, workers)
+    steps = _steps(beliefs, settings.changed(time_budget=seconds, workers=workers, threads=1))
+    state = TrainingLoop(steps).run(lambda steps, fraction: Workers(steps, workers, fraction))
     if state.step < MIN_STEPS * workers:
         return _worker_speed(beliefs, settings, workers, 2 * seconds)
-    return state.step * len(beliefs) / trainer.steps_per_epoch / state.seconds
+    return state.step * len(beliefs) / steps.per_epoch / state.seconds
 
 
 def _load(path: Path, answers: Any) -> None:

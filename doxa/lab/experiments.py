@@ -25,23 +25,19 @@ from typing import Any
 
 import numpy as np
 
+from doxa.config import migrate
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
 from doxa.errors import BadFile, UsageError, did_you_mean
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate, relation_report
 from doxa.formats import blocks
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import parameters, recipe
 from doxa.training.fit import fit
 from doxa.training.loop import Progress
-
-
-def migrate(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings under their present names."""
-    return values
-
 
 FOLDER = Path(__file__).with_name("experiments")
 
@@ -168,7 +164,7 @@ def _evaluate(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
             report[f"relation_by_{use}"] = relation_report(model.pbe, ranked, facts, use).as_dict()
     if "entity" in report and not np.isnan(ranked.confidence).all():
         kept = ranked.where(ranked.seen & ~np.isnan(ranked.confidence))
-        both = [ranks(model.pbe, kept, facts).filtered for ranks in (head_ranks, tail_ranks)]
+        both = [ranks(model.pbe, slot, kept, facts).filtered for slot in ENTITY_SLOTS]
         reciprocal = (1 / both[0] + 1 / both[1]) / 2
         high = kept.confidence >= HIGH
         report["entity_by_confidence"] = {

@@ -10,7 +10,7 @@ import matplotlib
 import numpy as np
 
 from doxa.curation.map import COLORS, Map
-from doxa.data.profile import Inspection
+from doxa.data.profile import Profile
 from doxa.evaluation.calibration import Reliability
 
 matplotlib.use("Agg")
@@ -87,7 +87,7 @@ def entity_map(found: Map, path: Path, labeled: int = 40) -> None:
         plt.close(figure)
 
 
-def overview(found: Inspection, path: Path) -> None:
+def overview(found: Profile, path: Path) -> None:
     """One page on a dataset: its relations, mapping kinds, degrees, confidence, and what crosses its parts."""
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(2, 3, figsize=(16, 8.6), layout="constrained")

@@ -1,72 +1,105 @@
-"""What every D(h, r, t) promises: one number for a triple, and the same numbers for many candidates at once."""
+"""What every score D(h, r, t) promises: one number per triple, and the same numbers for many candidates at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from doxa.config import Settings
+from doxa.config import check
 from doxa.data.triples import TripleIndex
-from doxa.scores.pairwise import Scores, table_of
+from doxa.scores.pairwise import PairScores, Scores
+from doxa.slots import Slot
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Options of a score; its own file declares them as fields."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
 
 class Score(nn.Module):
-    """Plausibility D(h, r, t) of triples given by ids; larger is more plausible.
+    """Plausibility D(h, r, t) of triples of ids; larger is more plausible.
 
-    `tails`, `heads` and `relations` score B questions against C candidates that all of them share, (B, C), without a
-    loop over candidates; `candidates=None` stands for all entities (relations). They equal `forward` one by one.
-
-    What is learnt about entities and relations lies in embeddings with a row for each, which `entity_tables` and
-    `relation_tables` name. `formula` is what `doxa systems` prints, `default_scale` the factor on the score inside
-    probabilities that does well when none is set, and `tells_relations` is False for a score that does not depend on r.
+    `forward` scores triples one by one, `against` scores B queries against C candidates that all of them share. The two
+    agree. Parameters of entities and relations lie in embeddings with a row for each; `entity_tables` and
+    `relation_tables` name them. `formula` is for `doxa systems`, `default_scale` is the factor on the score inside the
+    softmax, and `tells_relations` is False for a score that does not depend on r.
     """
 
     formula: str
+    Options: type[ScoreOptions] = ScoreOptions
     entity_tables: tuple[str, ...] = ("entity",)
     relation_tables: tuple[str, ...] = ("relation",)
     default_scale: float = 4.0
     tells_relations: bool = True
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
+    def __init__(
+        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
+    ) -> None:
         super().__init__()
-        self.entity_count, self.relation_count, self.dimension = entities, relations, settings.dimension
-        self.entity = table(entities, settings.dimension, generator)
+        self.entity_count, self.relation_count, self.dimension = entities, relations, dimension
+        self.entity = embedding(entities, dimension, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
+        """D of each triple, (B,), (B,), (B,) → (B,)."""
         raise NotImplementedError
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def against(
+        self, slot: Slot, head: Tensor, relation: Tensor, tail: Tensor, candidates: Tensor | None = None
+    ) -> Scores:
+        """D of B queries with every candidate in the missing slot, (B, C); all entities (relations) without candidates.
+
+        The column of the missing slot is not read.
+        """
+        match slot:
+            case Slot.HEAD:
+                return self.heads(relation, tail, candidates)
+            case Slot.RELATION:
+                return self.relations(head, tail, candidates)
+            case Slot.TAIL:
+                return self.tails(head, relation, candidates)
+
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
+        """The queries (?, r, t)."""
         raise NotImplementedError
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
+        """The queries (h, ?, t)."""
         raise NotImplementedError
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
+        """The queries (h, r, ?)."""
         raise NotImplementedError
 
     def prepare(self, facts: TripleIndex) -> None:
-        """Note what the score takes from the facts themselves, before learning; most take nothing."""
+        """Take from the training facts what the score counts and does not learn; most count nothing."""
 
     def make_neutral(self) -> None:
-        """Start from relations that leave entities as they are, so that D is highest where h = t; if there are such."""
+        """Let every relation map entities to themselves, so that D is highest where h = t, if the score can."""
+
+    def freeze_bias(self) -> None:
+        """Train no bias α, where the score has one."""
 
     def cubes(self, rows: Sequence[Tensor]) -> Tensor:
-        """N3: the sum of the cubed sizes of all coordinates of h, r and t, (B,) (Lacroix et al., 2018)."""
+        """N3: sum of the cubed absolute coordinates of h, r and t, (B,) (Lacroix et al., 2018)."""
         return torch.stack([(row.abs() ** 3).sum(-1) for row in rows]).sum(0)
 
     def squares(self, rows: Sequence[Tensor]) -> Tensor:
-        """L2: the sum of the squares of all that the score of a triple is made of, (B,)."""
+        """L2: sum of the squares of every parameter that the score of a triple uses, (B,)."""
         return torch.stack([(row * row).sum(-1) for row in rows]).sum(0)
 
-    def slant(self, relation: Tensor) -> Tensor:
-        """How far a relation breaks the soft constraint of its score, (B,); 0 where there is none."""
-        return self.entity.weight.new_zeros(len(relation))
+    def penalty(self, relation: Tensor) -> Tensor | None:
+        """The score's own regularization of each relation, (B,), if it has one."""
+        return None
 
     @property
     def by_vectors(self) -> bool:
-        """Whether D needs no more than one vector of each of h, r and t (a `VectorScore` without further tables)."""
+        """Whether D depends on one vector of each of h, r and t alone (a `VectorScore` without further tables)."""
         return isinstance(self, VectorScore) and len(self.entity_tables) == len(self.relation_tables) == 1
 
     def rows(self, head: Tensor, relation: Tensor, tail: Tensor) -> list[Tensor]:
@@ -78,49 +111,45 @@ class Score(nn.Module):
 class VectorScore(Score):
     """A score that is a function of the three vectors h, r and t alone.
 
-    Such a score says how each vector given and every candidate's compare; looking vectors up by their ids is done here.
+    Its file says how the vectors of queries and candidates compare; this class looks the vectors up by id.
     """
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, settings, generator)
-        self.relation = table(relations, settings.dimension, generator)
+    def __init__(
+        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
+    ) -> None:
+        super().__init__(entities, relations, dimension, options, generator)
+        self.relation = embedding(relations, dimension, generator)
 
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        """D of the vectors beside each other, (B, d) each → (B,)."""
+        """D of vectors row by row, (B, d) each → (B,)."""
         raise NotImplementedError
 
-    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Scores:
-        """D of every h, r with every candidate's vector, (B, d), (B, d), (C, d) → (B, C)."""
-        raise NotImplementedError
-
-    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Scores:
-        raise NotImplementedError
-
-    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Scores:
+    def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
+        """D of every query with every candidate vector, (B, d), (C, d) → (B, C); the missing slot is not read."""
         raise NotImplementedError
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         return self.each(self.entity(head), self.relation(relation), self.entity(tail))
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return table_of(self.with_tails(self.entity(head), self.relation(relation), rows(self.entity, candidates)))
+    def against(
+        self, slot: Slot, head: Tensor, relation: Tensor, tail: Tensor, candidates: Tensor | None = None
+    ) -> Scores:
+        vectors = rows(self.relation if slot is Slot.RELATION else self.entity, candidates)
+        h = vectors if slot is Slot.HEAD else self.entity(head)
+        r = vectors if slot is Slot.RELATION else self.relation(relation)
+        t = vectors if slot is Slot.TAIL else self.entity(tail)
+        return self.pairs(slot, h, r, t, vectors)
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return table_of(self.with_heads(self.relation(relation), self.entity(tail), rows(self.entity, candidates)))
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return table_of(self.with_relations(self.entity(head), self.entity(tail), rows(self.relation, candidates)))
+def embedding(count: int, width: int, generator: torch.Generator | None, spread: float | None = None) -> nn.Embedding:
+    """A row for each of `count` names: normal numbers of standard deviation `spread`, else rows of length about 1.
 
-
-def table(count: int, width: int, generator: torch.Generator | None, spread: float | None = None) -> nn.Embedding:
-    """A row for each of `count` things: normal numbers of standard deviation `spread`, else rows of length about 1.
-
-    Without a generator the numbers are left as they lie in memory, for a model about to be given its weights.
+    Without a generator the numbers stay undefined, for a model whose weights are about to be loaded.
     """
-    made = nn.Embedding(count, width, _weight=torch.empty(count, width))
+    table = nn.Embedding(count, width, _weight=torch.empty(count, width))
     if generator is not None:
-        nn.init.normal_(made.weight, std=width**-0.5 if spread is None else spread, generator=generator)
-    return made
+        nn.init.normal_(table.weight, std=width**-0.5 if spread is None else spread, generator=generator)
+    return table
 
 
 def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
@@ -129,3 +158,6 @@ def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
         return table.weight
     vectors: Tensor = table(candidates)
     return vectors
+
+
+__all__ = ["PairScores", "Score", "ScoreOptions", "Scores", "VectorScore", "embedding", "rows"]

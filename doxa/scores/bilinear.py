@@ -1,8 +1,8 @@
-"""Bilinear: every feature of the head may speak with every feature of the tail.
+"""Bilinear: a matrix per relation weights every product of a head feature and a tail feature.
 
     D(h, r, t) = hᵀ W_r t            (Nickel et al., 2011; Jenatton et al., 2012)
 
-Linear in each of h, t and W_r: asking for an entity is one product with the question's mapped vector, asking for a
+Linear in each of h, t and W_r: a query for an entity is one product with the mapped query vector, a query for a
 relation one product of the outer products h tᵀ with all matrices.
 """
 
@@ -11,9 +11,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.config import Settings
-from doxa.scores.base import Score, rows, table
-from doxa.scores.matrices import identity, mapped, outer, tiled, turned
+from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.matrices import identity, mapped, outer, tiled, transposed
 
 
 class Bilinear(Score):
@@ -23,31 +22,34 @@ class Bilinear(Score):
     relation_tables = ("map",)
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, settings, generator)
-        self.map = table(relations, settings.dimension**2, generator, spread=settings.dimension**-0.5)
+    def __init__(
+        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
+    ) -> None:
+        super().__init__(entities, relations, dimension, options, generator)
+        self.map = embedding(relations, dimension**2, generator, spread=dimension**-0.5)
 
     def make_neutral(self) -> None:
         identity(self.map, self.dimension)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         tails: Tensor = self.entity(tail)
-        return (self._spoken(head, relation) * tails).sum(-1)
+        return (self._mapped_heads(head, relation) * tails).sum(-1)
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._spoken(head, relation) @ rows(self.entity, candidates).T
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
+        return self._mapped_heads(head, relation) @ rows(self.entity, candidates).T
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         return mapped(self.entity(tail), relation, self.map) @ rows(self.entity, candidates).T
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
         maps = rows(self.map, candidates)
 
-        def of(some: slice, these: slice) -> Tensor:
-            return outer(h[some], t[some]) @ maps[these].T
+        def tile(queries: slice, columns: slice) -> Tensor:
+            return outer(h[queries], t[queries]) @ maps[columns].T
 
-        return tiled(len(h), len(maps), self.dimension, of)
+        return tiled(len(h), len(maps), self.dimension, tile)
 
-    def _spoken(self, head: Tensor, relation: Tensor) -> Tensor:
-        return mapped(self.entity(head), relation, self.map, turned(self.dimension))
+    def _mapped_heads(self, head: Tensor, relation: Tensor) -> Tensor:
+        """W_rᵀ h."""
+        return mapped(self.entity(head), relation, self.map, transposed(self.dimension))

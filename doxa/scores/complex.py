@@ -14,10 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from doxa.config import Settings
 from doxa.errors import UsageError
-from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import PRODUCT, Compared
+from doxa.scores.base import ScoreOptions, VectorScore
+from doxa.scores.pairwise import Products
+from doxa.slots import Slot
 
 
 class Complex(VectorScore):
@@ -26,8 +26,10 @@ class Complex(VectorScore):
     formula = "Re ⟨h, r, t̄⟩"
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, even(settings), generator)
+    def __init__(
+        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
+    ) -> None:
+        super().__init__(entities, relations, even(dimension), options, generator)
 
     def make_neutral(self) -> None:
         neutral(self.relation)
@@ -35,24 +37,24 @@ class Complex(VectorScore):
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         return (product(h, r) * t).sum(-1)
 
-    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Compared:
-        return Compared(product(h, r), tails, PRODUCT)
-
-    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Compared:
-        return Compared(product_with_conjugate(t, r), heads, PRODUCT)
-
-    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Compared:
-        return Compared(product_with_conjugate(t, h), relations, PRODUCT)
+    def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Products:
+        match slot:
+            case Slot.HEAD:
+                return Products(product_with_conjugate(t, r), candidates)
+            case Slot.RELATION:
+                return Products(product_with_conjugate(t, h), candidates)
+            case Slot.TAIL:
+                return Products(product(h, r), candidates)
 
     def cubes(self, rows: Sequence[Tensor]) -> Tensor:
         return torch.stack([modulus_cubes(row) for row in rows]).sum(0)
 
 
-def even(settings: Settings) -> Settings:
-    """The settings, whose dimension must hold as many real as imaginary parts."""
-    if settings.dimension % 2:
-        raise UsageError(f"complex vectors need an even dimension, not {settings.dimension}")
-    return settings
+def even(dimension: int) -> int:
+    """The dimension, which must hold as many real as imaginary parts."""
+    if dimension % 2:
+        raise UsageError(f"complex vectors need an even dimension, not {dimension}")
+    return dimension
 
 
 def neutral(table: nn.Embedding) -> None:
@@ -83,7 +85,7 @@ def _product(left: Tensor, right: Tensor, sign: int) -> Tensor:
 
 
 class _Product(torch.autograd.Function):
-    """The same for learning. The gradient g of the product gives g ȳ and g x̄ for x · y, g y and x ḡ for x · ȳ."""
+    """The same with gradients. The gradient g of the product gives g ȳ and g x̄ for x · y, g y and x ḡ for x · ȳ."""
 
     @staticmethod
     def forward(ctx: Any, left: Tensor, right: Tensor, sign: int) -> Tensor:
@@ -101,7 +103,7 @@ class _Product(torch.autograd.Function):
 
 
 def _multiplied(left: Tensor, right: Tensor, sign: int) -> Tensor:
-    from doxa.scores import kernels  # slow to load, and for learning alone
+    from doxa.scores import kernels  # slow to load, and for training alone
 
     made = torch.empty_like(left, memory_format=torch.contiguous_format)
     x, y, xy = (each.detach().contiguous().view(-1, each.shape[-1]).numpy() for each in (left, right, made))
@@ -134,5 +136,5 @@ class _Cubes(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
         vectors, sizes = ctx.saved_tensors
         each = sizes * (3 * gradients[0])[..., None]
-        pull: Tensor = vectors * torch.cat([each, each], dim=-1)
-        return pull
+        gradient: Tensor = vectors * torch.cat([each, each], dim=-1)
+        return gradient

@@ -1,4 +1,4 @@
-"""DistMult: a relation weighs, coordinate by coordinate, how far head and tail agree.
+"""DistMult: a relation weights, coordinate by coordinate, how far head and tail agree.
 
     D(h, r, t) = Σ h · r · t            (Yang et al., 2015)
 
@@ -10,7 +10,8 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import PRODUCT, Compared
+from doxa.scores.pairwise import Products
+from doxa.slots import Slot
 
 
 class DistMult(VectorScore):
@@ -25,11 +26,11 @@ class DistMult(VectorScore):
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         return (h * r * t).sum(-1)
 
-    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Compared:
-        return Compared(h * r, tails, PRODUCT)
-
-    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Compared:
-        return Compared(r * t, heads, PRODUCT)
-
-    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Compared:
-        return Compared(h * t, relations, PRODUCT)
+    def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Products:
+        match slot:
+            case Slot.HEAD:
+                return Products(r * t, candidates)
+            case Slot.RELATION:
+                return Products(h * t, candidates)
+            case Slot.TAIL:
+                return Products(h * r, candidates)

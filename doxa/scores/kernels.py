@@ -1,7 +1,7 @@
-"""The loops of training and ranking that PyTorch would make in several passes, compiled into one each.
+"""Compiled loops of training and ranking that PyTorch would run in several passes.
 
-A row is read and written once, where it lies, instead of being copied out with its sums of squares, changed and put
-back; a table of products becomes one of weights while it is in the cache.
+A row is read and written once, in place, instead of being copied out, changed and copied back. A table of products
+becomes a table of weights while it is in the cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Floats = NDArray[np.floating[Any]]
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled when it is first called for a kind of numbers, and kept on disk where that may be written to."""
+    """Compile on the first call for each type of numbers; keep the result on disk where the folder is writable."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc"}}
     try:
         made: Callable[..., Any] = numba.njit(function, cache=True, **options)
@@ -31,31 +31,31 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 def adagrad(
     table: Floats, sums: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, epsilon: float, least: float
 ) -> None:
-    """s ← s + g², x ← x − rate · g / (√s + ε) for the given rows, which are then put back unless `least` is 0."""
+    """s ← s + g², x ← x − rate · g / (√s + ε) for these rows, each then projected unless `least` is 0."""
     for place in range(len(rows)):
-        row, total, pull = table[rows[place]], sums[rows[place]], gradient[place]
+        row, total, slope = table[rows[place]], sums[rows[place]], gradient[place]
         for j in range(len(row)):
-            g = pull[j]
+            g = slope[j]
             s = total[j] + g * g
             total[j] = s
             row[j] -= rate * g / (np.sqrt(s) + epsilon)
         if least:
-            put_back(row, least)
+            project(row, least)
 
 
 @_compiled
 def descend(table: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, least: float) -> None:
-    """x ← x − rate · g for the given rows, which are then put back unless `least` is 0."""
+    """x ← x − rate · g for these rows, each then projected unless `least` is 0."""
     for place in range(len(rows)):
-        row, pull = table[rows[place]], gradient[place]
+        row, slope = table[rows[place]], gradient[place]
         for j in range(len(row)):
-            row[j] -= rate * pull[j]
+            row[j] -= rate * slope[j]
         if least:
-            put_back(row, least)
+            project(row, least)
 
 
 @_compiled
-def put_back(row: Floats, least: float) -> None:
+def project(row: Floats, least: float) -> None:
     """x ← x / max(‖x‖, least)."""
     total = least - least  # 0 as a number of the row's kind, here and below
     for j in range(len(row)):
@@ -66,7 +66,7 @@ def put_back(row: Floats, least: float) -> None:
 
 
 @_compiled
-def shares_of_products(table: Floats, levels: Floats, slope: float, totals: Floats) -> None:
+def exponentials_of_products(table: Floats, levels: Floats, slope: float, totals: Floats) -> None:
     """x → e = exp(level + slope · x), with the total of each row."""
     for i in range(len(table)):
         row, level, total = table[i], levels[i], slope - slope
@@ -78,7 +78,7 @@ def shares_of_products(table: Floats, levels: Floats, slope: float, totals: Floa
 
 
 @_compiled
-def shares_of_distances(
+def exponentials_of_distances(
     table: Floats,
     points: Floats,
     candidates: Floats,
@@ -90,7 +90,7 @@ def shares_of_distances(
 ) -> None:
     """p · c → e / d for d² = ‖p‖² + ‖c‖² − 2 p · c and e = exp(level + slope · d), with the total of e of each row.
 
-    d² counts as this part of the largest ‖p‖² + ‖c‖² at least, which is `noise`, and as `smallest`.
+    d² is at least `noise` times the largest ‖p‖² + ‖c‖², and at least `smallest`.
     """
     near, far, least = squares(points), squares(candidates), smallest
     if len(far):
@@ -108,53 +108,53 @@ def shares_of_distances(
 @_compiled
 def squares(rows: Floats) -> Floats:
     """‖x‖² of each."""
-    found = np.zeros(len(rows), rows.dtype)
+    squared = np.zeros(len(rows), rows.dtype)
     for i in range(len(rows)):
-        row, total = rows[i], found[i]
+        row, total = rows[i], squared[i]
         for j in range(len(row)):
             total += row[j] * row[j]
-        found[i] = total
-    return found
+        squared[i] = total
+    return squared
 
 
 @_compiled
-def numbered(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Each id once, in the order of first appearance, and for every one given its place among those.
+def deduplicate(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The distinct ids in order of first appearance, and the place of every id among them.
 
-    By a table of hashes at most half full: no sorting, and nothing of the size of the vocabulary.
+    By a hash table at most half full: no sorting, and nothing of the size of the vocabulary.
     """
     size = 4
     while size < 2 * len(ids):
         size *= 2
     slots = np.full(size, -1, np.int64)
-    found, places, known = np.empty_like(ids), np.empty_like(ids), 0
+    distinct, places, known = np.empty_like(ids), np.empty_like(ids), 0
     for i in range(len(ids)):
         slot = (ids[i] * 0x9E3779B1 >> 16) & (size - 1)
-        while slots[slot] >= 0 and found[slots[slot]] != ids[i]:
+        while slots[slot] >= 0 and distinct[slots[slot]] != ids[i]:
             slot = (slot + 1) & (size - 1)
         if slots[slot] < 0:
             slots[slot] = known
-            found[known] = ids[i]
+            distinct[known] = ids[i]
             known += 1
         places[i] = slots[slot]
-    return found[:known].copy(), places
+    return distinct[:known].copy(), places
 
 
 @_compiled
-def find(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Which ids are among others, which are sorted and distinct, and where there."""
-    which, where, found = np.empty_like(ids), np.empty_like(ids), 0
+def find(ids: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Which ids are among the candidates, which are sorted and distinct, and in which place."""
+    rows, places, count = np.empty_like(ids), np.empty_like(ids), 0
     for i in range(len(ids)):
-        place = np.searchsorted(among, ids[i])
-        if place < len(among) and among[place] == ids[i]:
-            which[found], where[found] = i, place
-            found += 1
-    return which[:found].copy(), where[:found].copy()
+        place = np.searchsorted(candidates, ids[i])
+        if place < len(candidates) and candidates[place] == ids[i]:
+            rows[count], places[count] = i, place
+            count += 1
+    return rows[:count].copy(), places[:count].copy()
 
 
 @_compiled
 def add_rows(sums: Floats, filled: NDArray[np.bool_], places: NDArray[np.int64], rows: Floats) -> None:
-    """sums[place] ← row for the first row of a place, += row for the others; `filled` tells which have one."""
+    """sums[place] ← row for the first row of a place, += row for later ones; `filled` marks places with a row."""
     for i in range(len(places)):
         total, row = sums[places[i]], rows[i]
         if filled[places[i]]:
@@ -179,10 +179,10 @@ def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
 
 
 @_compiled
-def count(table: Floats, own: Floats, worse: NDArray[np.int64], equal: NDArray[np.int64]) -> None:
-    """How many numbers of each row are below the row's own, and how many the same."""
+def count(table: Floats, truth: Floats, worse: NDArray[np.int64], equal: NDArray[np.int64]) -> None:
+    """How many scores of each row are below its truth's score, and how many equal it."""
     for i in range(len(table)):
-        row, mine, below, same = table[i], own[i], np.int32(0), np.int32(0)
+        row, mine, below, same = table[i], truth[i], np.int32(0), np.int32(0)
         for j in range(len(row)):
             below += np.int32(row[j] < mine)
             same += np.int32(row[j] == mine)
@@ -190,9 +190,9 @@ def count(table: Floats, own: Floats, worse: NDArray[np.int64], equal: NDArray[n
 
 
 def exponential(x: float) -> float:
-    """exp x; for float32 in arithmetic that is done for many at once, 0 below −60 and no more than the largest number.
+    """exp x; for float32 in arithmetic that vectorizes, 0 below −60 and bounded at 88.
 
-    2ᵏ · exp r with |r| ≤ ½ log 2, the second by its series to the seventh power, which is as exact as the numbers are.
+    2ᵏ · exp r with |r| ≤ ½ log 2; the series of exp r to the seventh power is exact to rounding.
     """
     raise NotImplementedError
 

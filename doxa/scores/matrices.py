@@ -1,8 +1,8 @@
 """Relations as matrices: each relation has its own, one row of a table, and maps vectors with it.
 
-Questions that share a relation share its matrix, so they are mapped together: one matrix product per distinct relation
-instead of one copy of the matrix per question. Where almost every question has a relation of its own, the copies are
-cheaper than the loop.
+Queries that share a relation share its matrix, so they are mapped together: one matrix product per distinct relation
+instead of one copy of the matrix per query. Where almost every query has another relation, the copies are cheaper than
+the loop.
 """
 
 from __future__ import annotations
@@ -13,39 +13,39 @@ import torch
 from torch import Tensor, nn
 
 FEW = 8
-"""Questions per distinct relation from which on mapping them together pays."""
+"""Queries per distinct relation from which on mapping them together pays; measured on 2 cores."""
 
 BLOCK_NUMBERS = 2**21
-"""Numbers held at once between the vectors and the scores when nothing is being learnt (8 MiB)."""
+"""Intermediate numbers between vectors and scores at a time, outside training (8 MiB)."""
 
 Form = Callable[[Tensor], Tensor]
 """Rows of a table, (n, numbers), as matrices, (n, m, d)."""
 
 
-def plain(width: int) -> Form:
+def as_matrices(width: int) -> Form:
     """A row is its matrix, row by row: (n, m · d) → (n, m, d)."""
     return lambda flat: flat.view(len(flat), flat.shape[1] // width, width)
 
 
-def turned(width: int) -> Form:
-    """A row is k square matrices, each to be taken the other way round: (n, k · d · d) → (n, k · d, d)."""
-    return lambda flat: plain(width)(flat.view(-1, width, width).transpose(1, 2).reshape(flat.shape))
+def transposed(width: int) -> Form:
+    """A row is k square matrices, each transposed: (n, k · d · d) → (n, k · d, d)."""
+    return lambda flat: as_matrices(width)(flat.view(-1, width, width).transpose(1, 2).reshape(flat.shape))
 
 
 def mapped(vectors: Tensor, relation: Tensor, maps: nn.Embedding, form: Form | None = None) -> Tensor:
     """W_r x for every vector and its relation, (B, d), (B,) → (B, m)."""
-    form = form or plain(vectors.shape[1])
+    form = form or as_matrices(vectors.shape[1])
     if len(torch.unique(relation)) * FEW > len(relation):
         return torch.bmm(form(maps(relation)), vectors[:, :, None]).squeeze(2)
-    return by_relation(relation, maps, form, lambda matrix, own: own @ matrix.T, vectors)
+    return by_relation(relation, maps, form, lambda matrix, vectors: vectors @ matrix.T, vectors)
 
 
 def by_relation(
     relation: Tensor, maps: nn.Embedding, form: Form, answer: Callable[..., Tensor], *columns: Tensor
 ) -> Tensor:
-    """`answer(matrix, *columns)` of the questions of each distinct relation, put back into the questions' order.
+    """`answer(matrix, *columns)` of the queries of each distinct relation, back in the order of the queries.
 
-    The matrices are looked up once for all, and the columns, (B, …), sorted once and split: a look-up for each relation
+    The matrices are looked up once for all, and the columns, (B, …), sorted once and split: a look-up per relation
     would give each a gradient as large as the whole table.
     """
     order = relation.argsort(stable=True)
@@ -63,15 +63,15 @@ def identity(maps: nn.Embedding, width: int) -> None:
         maps.weight.view(-1, width, width).copy_(torch.eye(width))
 
 
-def tiled(questions: int, candidates: int, depth: int, answer: Callable[[slice, slice], Tensor]) -> Tensor:
-    """`answer(rows, columns)` over a whole table, (questions, candidates), in tiles of bounded memory.
+def tiled(queries: int, candidates: int, depth: int, tile: Callable[[slice, slice], Tensor]) -> Tensor:
+    """`tile(queries, columns)` over a whole table, (queries, candidates), in tiles of bounded memory.
 
-    Each score of a tile takes `depth` numbers on the way. While gradients are kept they are all needed: one tile.
+    Each score of a tile takes `depth` intermediate numbers. Gradients need all of them at once: then it is one tile.
     """
     width = candidates if torch.is_grad_enabled() else min(candidates, max(1, BLOCK_NUMBERS // depth))
-    height = questions if torch.is_grad_enabled() else max(1, BLOCK_NUMBERS // max(1, depth * width))
-    strips = [torch.cat([answer(some, these) for these in _slices(candidates, width)], dim=1)
-              for some in _slices(questions, height)]  # fmt: skip
+    height = queries if torch.is_grad_enabled() else max(1, BLOCK_NUMBERS // max(1, depth * width))
+    strips = [torch.cat([tile(rows, columns) for columns in _slices(candidates, width)], dim=1)
+              for rows in _slices(queries, height)]  # fmt: skip
     return torch.cat(strips)
 
 
@@ -81,5 +81,5 @@ def _slices(count: int, size: int) -> Iterator[slice]:
 
 
 def outer(left: Tensor, right: Tensor) -> Tensor:
-    """All products of a coordinate of the one with a coordinate of the other, (B, d), (B, d) → (B, d · d)."""
+    """All products of two coordinates, one of each vector, (B, d), (B, d) → (B, d · d)."""
     return (left[:, :, None] * right[:, None, :]).flatten(1)

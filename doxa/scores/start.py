@@ -1,12 +1,11 @@
-"""Where entity vectors start: at random, or at random and then averaged along the graph.
+"""Start of training: random entity vectors, optionally smoothed over the graph.
 
-A step of the lazy walk replaces every vector by the mean of itself and its neighbors' mean,
+A step of the lazy random walk replaces every vector by the mean of itself and the mean of its neighbors,
 
     x ← ½ x + ½ · mean of x over the entities that share a belief with it
 
-After k steps the product of two vectors estimates how likely walks of k steps from the two entities are to meet: those
-near each other on the graph start near each other. Learning finds such far-reaching likeness only slowly, the more so
-where most entities have few beliefs.
+After k steps the product of two vectors estimates how likely walks of k steps from the two entities are to meet.
+Entities near each other on the graph then start near each other, which training finds only slowly on sparse graphs.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ import numpy as np
 import torch
 
 from doxa.data.triples import TripleIndex
-from doxa.scores import Score
+from doxa.scores.base import Score
 
 
 @torch.no_grad()
-def diffuse(score: Score, facts: TripleIndex, steps: int) -> None:
-    """Average the entity vectors along the graph `steps` times, keeping their lengths, and make relations neutral."""
+def smooth_over_graph(score: Score, facts: TripleIndex, steps: int) -> None:
+    """Average the entity vectors over graph neighbors `steps` times, keeping their lengths; make relations neutral."""
     from scipy.sparse import coo_array, diags_array  # here, because it takes long to import
 
     score.make_neutral()

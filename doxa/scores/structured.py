@@ -1,8 +1,8 @@
-"""Structured: each relation looks at head and tail through a matrix of its own for each, and compares what it sees.
+"""Structured: each relation maps head and tail with a matrix of its own for each, and compares the images.
 
     D(h, r, t) = −‖W_rh h − W_rt t‖₁            (structured embedding or distance model; Bordes et al., 2011)
 
-Candidates are mapped once per distinct relation of the questions.
+Candidates are mapped once per distinct relation of the queries.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.config import Settings
-from doxa.scores.base import Score, rows, table
-from doxa.scores.matrices import by_relation, identity, mapped, plain, tiled
+from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.matrices import as_matrices, by_relation, identity, mapped, tiled
 
 
 class Structured(Score):
@@ -22,41 +21,42 @@ class Structured(Score):
     relation_tables = ("head_map", "tail_map")
     default_scale = 1.0
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, settings, generator)
-        width = settings.dimension
-        self.head_map = table(relations, width * width, generator, spread=width**-0.5)
-        self.tail_map = table(relations, width * width, generator, spread=width**-0.5)
+    def __init__(
+        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
+    ) -> None:
+        super().__init__(entities, relations, dimension, options, generator)
+        self.head_map = embedding(relations, dimension * dimension, generator, spread=dimension**-0.5)
+        self.tail_map = embedding(relations, dimension * dimension, generator, spread=dimension**-0.5)
 
     def make_neutral(self) -> None:
         identity(self.head_map, self.dimension)
         identity(self.tail_map, self.dimension)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
-        seen_head = mapped(self.entity(head), relation, self.head_map)
-        seen_tail = mapped(self.entity(tail), relation, self.tail_map)
-        return -(seen_head - seen_tail).abs().sum(-1)
+        mapped_head = mapped(self.entity(head), relation, self.head_map)
+        mapped_tail = mapped(self.entity(tail), relation, self.tail_map)
+        return -(mapped_head - mapped_tail).abs().sum(-1)
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
         points = mapped(self.entity(head), relation, self.head_map)
         return self._near(points, relation, self.tail_map, rows(self.entity, candidates))
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         points = mapped(self.entity(tail), relation, self.tail_map)
         return self._near(points, relation, self.head_map, rows(self.entity, candidates))
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         h, t = self.entity(head), self.entity(tail)
-        heads, tails = (plain(self.dimension)(rows(maps, candidates)) for maps in (self.head_map, self.tail_map))
+        heads, tails = (as_matrices(self.dimension)(rows(maps, candidates)) for maps in (self.head_map, self.tail_map))
 
-        def near(some: slice, these: slice) -> Tensor:
-            gaps: Tensor = h[some] @ heads[these].flatten(0, 1).T - t[some] @ tails[these].flatten(0, 1).T
-            return -gaps.abs().view(len(gaps), len(heads[these]), self.dimension).sum(-1)
+        def tile(queries: slice, columns: slice) -> Tensor:
+            gaps: Tensor = h[queries] @ heads[columns].flatten(0, 1).T - t[queries] @ tails[columns].flatten(0, 1).T
+            return -gaps.abs().view(len(gaps), len(heads[columns]), self.dimension).sum(-1)
 
-        return tiled(len(h), len(heads), self.dimension, near)
+        return tiled(len(h), len(heads), self.dimension, tile)
 
-    def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, others: Tensor) -> Tensor:
-        def of_relation(matrix: Tensor, own: Tensor) -> Tensor:
-            return -torch.cdist(own, others @ matrix.T, p=1)
+    def _near(self, points: Tensor, relation: Tensor, maps: nn.Embedding, candidates: Tensor) -> Tensor:
+        def of_relation(matrix: Tensor, targets: Tensor) -> Tensor:
+            return -torch.cdist(targets, candidates @ matrix.T, p=1)
 
-        return by_relation(relation, maps, plain(self.dimension), of_relation, points)
+        return by_relation(relation, maps, as_matrices(self.dimension), of_relation, points)

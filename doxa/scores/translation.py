@@ -1,40 +1,66 @@
 """Translation: a relation is a step that carries the head to the tail.
 
-D(h, r, t) = α − ‖h + r − t‖                                                        (Eq. 7)
+D(h, r, t) = α − ‖h + r − t‖                                     (Eq. 7)
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from doxa.config import Settings
-from doxa.scores.base import VectorScore
+from doxa.config import setting
+from doxa.scores.base import ScoreOptions, VectorScore
 from doxa.scores.pairwise import Scores, lengths, nearness
+from doxa.slots import Slot
+
+
+@dataclass(frozen=True)
+class TranslationOptions(ScoreOptions):
+    """Options of the translation scores."""
+
+    norm: int = setting(2, "Norm of the distance: L1 or L2.", choices=(1, 2))
+    alpha: float = setting(4.0, "Bias α of Eq. 7. It cancels in a softmax and matters in logistic estimates.")
+    learn_alpha: bool = setting(True, "Train α where it matters: with the negative estimator.")
 
 
 class Translation(VectorScore):
     """D(h, r, t) = α − ‖h + r − t‖ with the L1 or L2 norm (Eq. 7)."""
 
     formula = "α − ‖h + r − t‖"
+    Options = TranslationOptions
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, settings, generator)
-        self.norm = settings.norm
-        self.alpha = nn.Parameter(torch.tensor(float(settings.alpha)), requires_grad=settings.learns_alpha)
+    def __init__(
+        self,
+        entities: int,
+        relations: int,
+        dimension: int,
+        options: TranslationOptions,
+        generator: torch.Generator | None,
+    ) -> None:
+        super().__init__(entities, relations, dimension, options, generator)
+        self.norm = options.norm
+        self.alpha = nn.Parameter(torch.tensor(float(options.alpha)), requires_grad=options.learn_alpha)
+
+    def freeze_bias(self) -> None:
+        self.alpha.requires_grad_(False)
 
     def make_neutral(self) -> None:
         nn.init.zeros_(self.relation.weight)
 
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """α − ‖h + r − t‖ row by row (Eq. 7)."""
         gap = h + r - t
         return self.alpha - (lengths(gap) if self.norm == 2 else gap.abs().sum(-1))
 
-    def with_tails(self, h: Tensor, r: Tensor, tails: Tensor) -> Scores:
-        return nearness(h + r, tails, self.norm, self.alpha)
-
-    def with_heads(self, r: Tensor, t: Tensor, heads: Tensor) -> Scores:
-        return nearness(t - r, heads, self.norm, self.alpha)
-
-    def with_relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Scores:
-        return nearness(t - h, relations, self.norm, self.alpha)
+    def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
+        """α − ‖h + r − t‖ with every candidate (Eq. 7): the distance from where the missing vector should lie."""
+        match slot:
+            case Slot.HEAD:
+                target = t - r
+            case Slot.RELATION:
+                target = t - h
+            case Slot.TAIL:
+                target = h + r
+        return nearness(target, candidates, self.norm, self.alpha)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from doxa.scores.base import Score, rows
-from doxa.scores.pairwise import squared_distance
+from doxa.scores.pairwise import squared_distances
 
 
 class Unstructured(Score):
@@ -24,13 +24,13 @@ class Unstructured(Score):
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         return self._together(head, tail)
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return -squared_distance(self.entity(head), rows(self.entity, candidates))
+    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None) -> Tensor:
+        return -squared_distances(self.entity(head), rows(self.entity, candidates))
 
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         return self.tails(tail, relation, candidates)
 
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
+    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None) -> Tensor:
         width = self.relation_count if candidates is None else len(candidates)
         return self._together(head, tail)[:, None].expand(-1, width)
 

@@ -1,7 +1,7 @@
-"""Weighted translation: a relation of many tails or many heads is held less strictly to its step.
+"""Weighted translation: the step of a relation with many answers is enforced less strictly.
 
 D(h, r, t) = α − w_r ‖h + r − t‖,   w_r = 1 / log(heads per tail of r + tails per head of r)
-                                                                  (TransM; Fan et al., 2014)
+                                                              (TransM; Fan et al., 2014)
 """
 
 from __future__ import annotations
@@ -10,38 +10,44 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from doxa.config import Settings
 from doxa.data.triples import TripleIndex
 from doxa.scores.base import rows
-from doxa.scores.translation import Translation
+from doxa.scores.pairwise import Scores, table_of
+from doxa.scores.translation import Translation, TranslationOptions
+from doxa.slots import Slot
 
 
 class WeightedTranslation(Translation):
-    """D(h, r, t) = α − w_r ‖h + r − t‖; the weights are counted, not model, and 1 until they are."""
+    """D(h, r, t) = α − w_r ‖h + r − t‖; the weights are counted, not trained, and 1 until they are counted."""
 
     formula = "α − w_r ‖h + r − t‖"
     relation_tables = ("relation", "weight")
 
-    def __init__(self, entities: int, relations: int, settings: Settings, generator: torch.Generator | None) -> None:
-        super().__init__(entities, relations, settings, generator)
+    def __init__(
+        self,
+        entities: int,
+        relations: int,
+        dimension: int,
+        options: TranslationOptions,
+        generator: torch.Generator | None,
+    ) -> None:
+        super().__init__(entities, relations, dimension, options, generator)
         self.weight = nn.Embedding(relations, 1).requires_grad_(False)
         nn.init.ones_(self.weight.weight)
 
     def prepare(self, facts: TripleIndex) -> None:
-        crowd = np.maximum(facts.heads_per_tail, 1) + np.maximum(facts.tails_per_head, 1)
-        self.weight.weight.copy_(torch.from_numpy(1 / np.log(crowd))[:, None])
+        answers = np.maximum(facts.heads_per_tail, 1) + np.maximum(facts.tails_per_head, 1)
+        self.weight.weight.copy_(torch.from_numpy(1 / np.log(answers))[:, None])
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         return self._weighted(super().forward(head, relation, tail), self.weight(relation)[:, 0])
 
-    def tails(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._weighted(super().tails(head, relation, candidates), self.weight(relation))
-
-    def heads(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._weighted(super().heads(relation, tail, candidates), self.weight(relation))
-
-    def relations(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return self._weighted(super().relations(head, tail, candidates), rows(self.weight, candidates).T)
+    def against(
+        self, slot: Slot, head: Tensor, relation: Tensor, tail: Tensor, candidates: Tensor | None = None
+    ) -> Scores:
+        unweighted = table_of(super().against(slot, head, relation, tail, candidates))
+        weight = rows(self.weight, candidates).T if slot is Slot.RELATION else self.weight(relation)
+        return self._weighted(unweighted, weight)
 
     def _weighted(self, unweighted: Tensor, weight: Tensor) -> Tensor:
         """α − w d from α − d."""

@@ -1,7 +1,7 @@
-"""The vectors of a model for other tools: Parquet, NumPy, word2vec text, TensorBoard's projector.
+"""Vectors of a model for other tools: Parquet, NumPy, word2vec text, TensorBoard's projector.
 
-An entity's vector is what its score keeps of it, all of its tables end to end; a relation's likewise; words have one if
-the model learnt from mentions.
+The vector of an entity or relation is its row of all tables of the score, end to end. Words have vectors if the model
+was trained on mentions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa.data.atomic import written, written_folder
-from doxa.errors import DoxaError, UsageError, one_of
+from doxa.errors import UsageError, one_of
 from doxa.model import Model
 
 FORMATS = ("parquet", "npz", "word2vec", "projector")
@@ -21,13 +21,13 @@ ENDINGS = {".parquet": "parquet", ".npz": "npz", ".txt": "word2vec", ".vec": "wo
 KINDS = ("entity", "relation", "word")
 
 Vectors = dict[str, tuple[pl.Series, NDArray[np.float32]]]
-"""By kind: names, and a vector for each, (n, d)."""
+"""By kind (entity, relation, word): the names, and their vectors, (n, d)."""
 
 
 def vectors(model: Model) -> Vectors:
-    """The vectors of entities, relations and words."""
+    """Names and vectors of entities, relations and words."""
     pbe, vocabularies = model.pbe, model.vocabularies
-    found = {
+    tables = {
         "entity": (vocabularies.entities.names, _rows(pbe.score, pbe.score.entity_tables, len(vocabularies.entities))),
         "relation": (
             vocabularies.relations.names,
@@ -35,26 +35,27 @@ def vectors(model: Model) -> Vectors:
         ),
     }
     if pbe.mention is not None:
-        found["word"] = (vocabularies.words.names, _rows(pbe.mention, ("word",), len(vocabularies.words)))
-    return {kind: (vocabularies, rows) for kind, (vocabularies, rows) in found.items() if rows.shape[1]}
+        tables["word"] = (vocabularies.words.names, _rows(pbe.mention, ("word",), len(vocabularies.words)))
+    return {kind: (names, rows) for kind, (names, rows) in tables.items() if rows.shape[1]}
 
 
 def export(model: Model, out: Path, form: str = "") -> Vectors:
-    """Write the vectors; the format is known by the ending of `out` (none: a folder for the projector) or told."""
+    """Write the vectors in the format `form`, or in that of the file name's ending; without ending, for the projector.
+
+    Returns what was written.
+    """
     form = form or ENDINGS.get(out.suffix, "")
     if not form:
-        raise UsageError(
-            f"--out {out}: no format has that ending", f"expected one of {', '.join(filter(None, ENDINGS))}"
-        )
-    one_of("--format", form, FORMATS)
-    found = vectors(model)
+        raise UsageError(f"{out}: no format has that ending", f"expected one of {', '.join(filter(None, ENDINGS))}")
+    one_of("format", form, FORMATS)
+    tables = vectors(model)
     if form == "projector":
         with written_folder(out) as folder:
-            _projector(found, folder)
+            _projector(tables, folder)
     else:
         with written(out) as unfinished:
-            {"parquet": _parquet, "npz": _numpy, "word2vec": _word2vec}[form](found, unfinished)
-    return found
+            {"parquet": _parquet, "npz": _numpy, "word2vec": _word2vec}[form](tables, unfinished)
+    return tables
 
 
 def _rows(module: object, tables: tuple[str, ...], count: int) -> NDArray[np.float32]:
@@ -62,36 +63,36 @@ def _rows(module: object, tables: tuple[str, ...], count: int) -> NDArray[np.flo
     return np.concatenate(parts, axis=1, dtype=np.float32) if parts else np.zeros((count, 0), np.float32)
 
 
-def _parquet(found: Vectors, path: Path) -> None:
+def _parquet(tables: Vectors, path: Path) -> None:
     """Columns kind, name, vector."""
-    tables = [
+    frames = [
         pl.DataFrame({"kind": pl.repeat(kind, len(names), eager=True), "name": names, "vector": list(rows)},
                      schema_overrides={"vector": pl.List(pl.Float32)})
-        for kind, (names, rows) in found.items() if len(names)
+        for kind, (names, rows) in tables.items() if len(names)
     ]  # fmt: skip
-    pl.concat(tables).write_parquet(path)
+    pl.concat(frames).write_parquet(path)
 
 
-def _numpy(found: Vectors, path: Path) -> None:
+def _numpy(tables: Vectors, path: Path) -> None:
     """Arrays entity, entity_names and so on; nothing in them needs pickle."""
     arrays: dict[str, NDArray[np.generic]] = {}
-    for kind, (names, rows) in found.items():
+    for kind, (names, rows) in tables.items():
         arrays[kind] = rows
         arrays[f"{kind}_names"] = np.array(names.to_list(), dtype=np.str_)
     with path.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def _word2vec(found: Vectors, path: Path) -> None:
+def _word2vec(tables: Vectors, path: Path) -> None:
     """A line of counts, then a name and its numbers a line; a space in a name becomes _, as names end at a space."""
-    width = max(rows.shape[1] for _, rows in found.values())
-    kept = {kind: pair for kind, pair in found.items() if pair[1].shape[1] == width}
+    width = max(rows.shape[1] for _, rows in tables.values())
+    kept = {kind: pair for kind, pair in tables.items() if pair[1].shape[1] == width}
     names = pl.concat([pl.Series([f"{kind}/"] * len(names)) + names for kind, (names, _) in kept.items()])
     plain = names.str.replace_all(r"\s", "_")
     if plain.n_unique() < len(plain):
         twice = names.filter(plain.is_duplicated())[0]
-        raise DoxaError(
-            f"cannot write {path.name} as word2vec text: {twice!r} is like another name once its spaces are gone",
+        raise UsageError(
+            f"cannot write {path.name} as word2vec text: {twice!r} equals another name once spaces are replaced",
             "choose another format, for example .npz or .parquet",
         )
     with path.open("w", encoding="utf-8") as file:
@@ -101,10 +102,10 @@ def _word2vec(found: Vectors, path: Path) -> None:
             file.write(f"{name} {' '.join(map(str, row.tolist()))}\n")
 
 
-def _projector(found: Vectors, folder: Path) -> None:
+def _projector(tables: Vectors, folder: Path) -> None:
     """vectors and names of each kind as TSV, and the file TensorBoard looks for."""
     config = ""
-    for kind, (names, rows) in found.items():
+    for kind, (names, rows) in tables.items():
         np.savetxt(folder / f"{kind}_vectors.tsv", rows, fmt="%.6g", delimiter="\t")
         plain = names.str.replace_all(r"[\t\n\r]", " ")
         (folder / f"{kind}_names.tsv").write_text("\n".join(plain.to_list()) + "\n", encoding="utf-8")

@@ -12,31 +12,30 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from doxa.data.atomic import written
-from doxa.errors import DoxaError
+from doxa.errors import BadFile
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Named tensors (weights, optimizer, best weights so far) and what else to remember, as JSON."""
+    """Named tensors (weights, optimizer, best weights so far) and the rest of the state, as JSON."""
 
     tensors: dict[str, Tensor]
-    memory: dict[str, Any]
+    state: dict[str, Any]
 
     def save(self, path: Path) -> None:
-        """Write beside the old file, then take its place: a kill at any moment leaves one whole checkpoint."""
+        """Write beside the old file, then replace it: a kill at any moment leaves one whole checkpoint."""
         try:
             with written(path) as unfinished:
-                save_file(self.tensors, unfinished, metadata={"memory": json.dumps(self.memory)})
+                save_file(self.tensors, unfinished, metadata={"state": json.dumps(self.state)})
         except SafetensorError as fault:
-            raise DoxaError(f"cannot write the checkpoint {path}: {fault}") from fault
+            raise BadFile(f"cannot write the checkpoint {path}: {fault}") from fault
 
     @classmethod
     def load(cls, path: Path) -> Checkpoint:
+        """Read a checkpoint; tensors are copied, because safetensors leaves them at unaligned addresses."""
         try:
             with safe_open(path, framework="pt") as stored:
-                memory = json.loads((stored.metadata() or {})["memory"])
-                return cls({name: stored.get_tensor(name).clone() for name in stored.keys()}, memory)  # noqa: SIM118
+                state = json.loads((stored.metadata() or {})["state"])
+                return cls({name: stored.get_tensor(name).clone() for name in stored.keys()}, state)  # noqa: SIM118
         except (OSError, SafetensorError, KeyError, ValueError) as fault:
-            raise DoxaError(
-                f"{path} is not a whole checkpoint ({fault})", "start anew without --resume, with --force"
-            ) from fault
+            raise BadFile(f"{path} is not a whole checkpoint ({fault})", "start again without resuming") from fault

@@ -1,7 +1,6 @@
-"""The loop: shuffled batches, shared candidates, one step each; validation, checkpoints and a learning curve.
+"""The training loop: epochs of steps, validation, early stopping, checkpoints and the learning curve.
 
-All randomness is a function of (seed, epoch) or (seed, step), so a run resumed from any step's checkpoint
-goes on exactly as the run that was never stopped.
+A run resumed from any checkpoint of a single process goes on exactly as the run that was never stopped.
 """
 
 from __future__ import annotations
@@ -12,63 +11,56 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
-from doxa.config import Settings
-from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.data.triples import TripleIndex
-from doxa.data.vocabulary import Ids
-from doxa.errors import DoxaError
-from doxa.pbe import PBE
-from doxa.training.automatic import chosen
-from doxa.training.candidates import Candidates, draw_candidates, every_candidate
+from doxa.errors import DoxaError, UsageError
 from doxa.training.checkpoint import Checkpoint
-from doxa.training.constraints import constrain, constraints
-from doxa.training.gather import SparseStep
-from doxa.training.optimizers import RowAdagrad, RowSGD
-from doxa.training.weights import term_weighting
+from doxa.training.executors import Executor
+from doxa.training.executors.single import SingleProcess
+from doxa.training.executors.workers import Workers
+from doxa.training.steps import Steps
+
+REPORT_SECONDS = 0.2
+"""Seconds between two progress reports."""
 
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """One point of the learning curve, at the end of an epoch. `quality` is the validation metric, if any."""
+    """One point of the learning curve, at the end of an epoch. `metric` is the validation metric, if any."""
 
     epoch: int
     seconds: float
     loss: float
-    quality: float | None
+    metric: float | None
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands, for whoever watches it."""
+    """Where a run stands."""
 
     fraction: float
     epoch: int
     loss: float
-    quality: float | None
+    metric: float | None
     beliefs_per_second: float
     seconds: float
 
 
 @dataclass
 class TrainState:
-    """What a run must remember besides tensors."""
+    """The state of a run besides its tensors."""
 
     step: int = 0
     epoch: int = 0
     seconds: float = 0.0
     epoch_loss: float = 0.0
-    best_quality: float | None = None
+    best_metric: float | None = None
     best_epoch: int = 0
     finished: bool = False
     curve: list[EpochRecord] = field(default_factory=list)
@@ -78,112 +70,121 @@ class TrainState:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TrainState:
-        curve = [EpochRecord(**point) for point in values.pop("curve")]
+        curve = [EpochRecord(**record) for record in values.pop("curve")]
         return cls(**values, curve=curve)
 
 
-class Trainer:
-    """Learns a model from beliefs.
+ExecutorFactory = Callable[[Steps, Callable[[int], float]], Executor]
 
-    `validate` returns the quality to stop early on (larger is better); `report` is told of progress now and
-    then; `checkpoint` is the file to keep the state in, and `inputs` what must be the same to resume from it.
-    Ctrl-C ends the run after the step under way, with what it has learnt; a second one ends it at once.
+
+class TrainingLoop:
+    """Trains a model on beliefs.
+
+    `validate` returns the metric to stop early on (larger is better); `report` receives progress now and then;
+    `checkpoint` is the file of the state, and `inputs` identifies the beliefs it may be resumed with. Ctrl-C ends the
+    run after the step under way and keeps the weights; a second one ends it at once.
     """
 
     def __init__(
         self,
-        pbe: PBE,
-        beliefs: Beliefs,
-        settings: Settings,
+        steps: Steps,
         validate: Callable[[], float] | None = None,
         report: Callable[[Progress], None] | None = None,
         checkpoint: Path | None = None,
         inputs: str | None = None,
     ) -> None:
-        settings = chosen(settings, beliefs)
-        self.pbe, self.beliefs, self.settings, self.batch = pbe, beliefs, settings, settings.batch
+        self.steps, self.settings, self.pbe = steps, steps.settings, steps.pbe
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
-        constrain(pbe, settings.entity_norm)
-        optimizer = RowSGD if settings.optimizer == "sgd" else RowAdagrad
-        self.optimizer = optimizer(pbe, constraints(pbe, settings.entity_norm))
-        self.inputs = inputs or beliefs.checksum()
-        ranking = settings.objective == "margin"
-        self._objective = SparseStep(pbe, settings, term_weighting(settings, lambda: self._facts))
-        self.memory = TrainState()
+        self.inputs = inputs or self.beliefs.checksum()
+        self.state = TrainState()
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
-        self._every = every_candidate(pbe)
-        if ranking:
-            everyone = torch.arange(pbe.entities)
-            self._every = replace(self._every, heads=everyone, tails=everyone)
-        self._every = self._every.for_terms(settings, with_words=pbe.mention is not None)
-
-    @cached_property
-    def _facts(self) -> TripleIndex:
-        return TripleIndex(self.beliefs.triples, self.pbe.entities, self.pbe.relations)
+        self._began = self._saved = self._reported = 0.0
+        self._first = (0, 0.0)
 
     @property
-    def _may_stop_early(self) -> bool:
-        return self.settings.patience > 0 and not self.settings.time_budget
+    def beliefs(self) -> Beliefs:
+        return self.steps.beliefs
 
-    @property
-    def steps_per_epoch(self) -> int:
-        return math.ceil(len(self.beliefs) / self.batch)
+    def run(self, executor: ExecutorFactory | None = None) -> TrainState:
+        """Train until the epochs or the time budget are used up, or the metric no longer rises."""
+        state = self.state
+        self.steps.warm_up(backward=self.settings.workers == 1)
+        self._saved = self._reported = time.monotonic()
+        self._began = self._saved - state.seconds
+        self._first = (state.step, state.seconds)
+        runner = (executor or self._executor)(self.steps, self.fraction)
+        try:
+            with self._patient_interrupts():
+                while not state.finished and not self.interrupted:
+                    self._run_epoch(runner)
+        finally:
+            runner.close()
+        self._keep_best()
+        return state
 
-    def run(self) -> TrainState:
-        """Learn until the epochs or the time budget are used up, or quality no longer rises."""
-        self.warm_up()
-        memory, began = self.memory, time.monotonic() - self.memory.seconds
-        saved = told = time.monotonic()
-        first = (memory.step, memory.seconds)
-        order = self.order(memory.epoch)
-        with self.patient_interrupts():
-            while not memory.finished and not self.interrupted:
-                memory.epoch_loss += self.step(memory.step, order, self.fraction(memory.step, memory.seconds))
-                memory.step += 1
-                memory.seconds = time.monotonic() - began
-                if memory.step % self.steps_per_epoch == 0:
-                    self.end_epoch(began)
-                    order = self.order(memory.epoch)
-                memory.finished |= self.fraction(memory.step, memory.seconds) >= 1
-                now = time.monotonic()
-                if self.report and (now - told > 0.2 or memory.finished):
-                    beliefs = (memory.step - first[0]) * len(self.beliefs) / self.steps_per_epoch
-                    self.report(self.progress(beliefs / max(memory.seconds - first[1], 1e-9)))
-                    told = now
-                if self.checkpoint and not memory.finished and now - saved > self.settings.checkpoint_seconds:
-                    self.save()
-                    saved = time.monotonic()
+    def _executor(self, steps: Steps, fraction: Callable[[int], float]) -> Executor:
+        workers = self.settings.workers
+        return SingleProcess(steps) if workers == 1 else Workers(steps, workers, fraction)
+
+    def _run_epoch(self, executor: Executor) -> None:
+        """Run the rest of the present epoch, then validate."""
+        state, end = self.state, (self.state.epoch + 1) * self.steps.per_epoch
+        start, loss = state.step, state.epoch_loss
+        for progress in executor.run_epoch(range(start, end), self.fraction):
+            state.step, state.epoch_loss = start + progress.steps, loss + progress.loss
+            state.seconds = time.monotonic() - self._began
+            self._report()
             if self.interrupted:
+                executor.stop()
+            elif executor.exact and state.step < end and self._checkpoint_is_due():
                 self.save()
-        self.keep_best()
-        return memory
+        if state.step == end:
+            self._end_epoch()
+        state.finished |= self.fraction(state.step) >= 1
+        if state.step < end and not (state.finished or self.interrupted):
+            raise DoxaError(f"{end - state.step} steps of an epoch were not run; this is a fault in doxa")
+        self._report(now=True)
+        if self.interrupted or (not state.finished and self._checkpoint_is_due()):
+            self.save(at_epoch_start=not executor.exact)
 
-    def warm_up(self, backward: bool = True) -> None:
-        """Compile what is compiled, and take two steps that are thrown away: the first parallel operations of a process
-        may be divided among threads in another way than all later ones, and so round differently."""
-        rows = np.arange(min(self.batch, len(self.beliefs)))
-        for _ in range(2):
-            loss = self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(0, rows))
-            if backward:
-                _backpropagate(loss)
-            self.pbe.zero_grad()
-        self.optimizer.warm_up()
+    def fraction(self, step: int) -> float:
+        """The fraction of the run that is done: by the clock with a time budget, by steps otherwise."""
+        if self.settings.time_budget:
+            return min(1.0, (time.monotonic() - self._began) / self.settings.time_budget)
+        return min(1.0, step / (self.settings.epochs * self.steps.per_epoch))
 
-    def keep_best(self) -> None:
+    def _end_epoch(self) -> None:
+        """Validate, extend the learning curve, keep the best weights, and decide whether to stop early."""
+        state = self.state
+        metric = self.validate() if self.validate else None
+        state.epoch += 1
+        state.seconds = time.monotonic() - self._began
+        state.curve.append(EpochRecord(state.epoch, state.seconds, state.epoch_loss / len(self.beliefs), metric))
+        state.epoch_loss = 0.0
+        if metric is None:
+            return
+        patience = 0 if self.settings.time_budget else self.settings.patience
+        if state.best_metric is None or metric > state.best_metric:
+            state.best_metric, state.best_epoch = metric, state.epoch
+            self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
+        elif patience and state.epoch - state.best_epoch >= patience:
+            state.finished = True
+
+    def _keep_best(self) -> None:
         """Go back to the weights of the best epoch, unless the last ones, validated too, are as good."""
-        memory = self.memory
-        if self.best is None or self.validate is None or memory.best_quality is None:
+        state = self.state
+        if self.best is None or self.validate is None or state.best_metric is None:
             return
-        partial = memory.step % self.steps_per_epoch != 0
-        if partial and self.validate() >= memory.best_quality:
+        partial = state.step % self.steps.per_epoch != 0
+        if partial and self.validate() >= state.best_metric:
             return
-        if partial or memory.best_epoch < memory.epoch:
+        if partial or state.best_epoch < state.epoch:
             self.pbe.load_state_dict(self.best)
 
     @contextmanager
-    def patient_interrupts(self) -> Iterator[None]:
-        """Note a first Ctrl-C, to be heeded between steps; only the main thread may listen for signals."""
+    def _patient_interrupts(self) -> Iterator[None]:
+        """Note a first Ctrl-C and act on it between steps; only the main thread may receive signals."""
 
         def note(number: int, frame: FrameType | None) -> None:
             if self.interrupted:
@@ -199,97 +200,57 @@ class Trainer:
         finally:
             signal.signal(signal.SIGINT, before)
 
-    def step(self, number: int, order: Ids, fraction: float) -> float:
-        """Learn from batch `number` of the run, in the order of its epoch; returns the batch's loss."""
-        settings = self.settings
-        start = number % self.steps_per_epoch * self.batch
-        rows = order[start : start + self.batch]
-        loss = self._objective.loss(Batch.of(self.beliefs, rows), self._candidates(number, rows))
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise DoxaError(
-                f"the loss became {value} in step {number + 1} (epoch {number // self.steps_per_epoch + 1})",
-                f"try a smaller step: --set learning_rate={settings.learning_rate / 10:g}",
-            )
-        _backpropagate(loss)
-        falling = 1 - fraction if settings.schedule == "linear" else 1.0
-        self.optimizer.step(settings.learning_rate * falling)
-        return value
+    def _report(self, now: bool = False) -> None:
+        if self.report and (now or time.monotonic() - self._reported > REPORT_SECONDS):
+            self._reported = time.monotonic()
+            self.report(self.progress())
 
-    def _candidates(self, number: int, rows: Ids) -> Candidates:
-        drawn = self._every
-        if self.settings.training_estimator != "exact":
-            random = np.random.default_rng([self.settings.seed, 2, number])
-            drawn = draw_candidates(self._every, self.settings.candidates, random)
-        return drawn.without_known(self.beliefs, rows, self._facts) if self.settings.avoid_known else drawn
-
-    def order(self, epoch: int) -> Ids:
-        """The beliefs in the order in which an epoch takes them."""
-        return np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.beliefs))
-
-    def fraction(self, step: int, seconds: float) -> float:
-        """How much of the run is done, by time where there is a budget and by steps otherwise."""
-        if self.settings.time_budget:
-            return min(1.0, seconds / self.settings.time_budget)
-        return min(1.0, step / (self.settings.epochs * self.steps_per_epoch))
-
-    def end_epoch(self, began: float) -> None:
-        """Validate, note a point of the curve, keep the best weights, and decide whether to stop early."""
-        memory = self.memory
-        quality = self.validate() if self.validate else None
-        memory.epoch += 1
-        memory.seconds = time.monotonic() - began
-        memory.curve.append(EpochRecord(memory.epoch, memory.seconds, memory.epoch_loss / len(self.beliefs), quality))
-        memory.epoch_loss = 0.0
-        if quality is None:
-            return
-        if memory.best_quality is None or quality > memory.best_quality:
-            memory.best_quality, memory.best_epoch = quality, memory.epoch
-            self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
-        elif self._may_stop_early and memory.epoch - memory.best_epoch >= self.settings.patience:
-            memory.finished = True
-
-    def progress(self, speed: float) -> Progress:
+    def progress(self) -> Progress:
         """Where the run stands."""
-        memory = self.memory
-        done = memory.step % self.steps_per_epoch * self.batch
-        loss = memory.epoch_loss / done if done else memory.curve[-1].loss if memory.curve else math.nan
-        quality = memory.curve[-1].quality if memory.curve else None
-        return Progress(self.fraction(memory.step, memory.seconds), memory.epoch, loss, quality, speed, memory.seconds)
+        state = self.state
+        done = state.step % self.steps.per_epoch * self.settings.batch_size
+        loss = state.epoch_loss / done if done else state.curve[-1].loss if state.curve else math.nan
+        beliefs = (state.step - self._first[0]) * len(self.beliefs) / self.steps.per_epoch
+        speed = beliefs / max(state.seconds - self._first[1], 1e-9)
+        metric = state.curve[-1].metric if state.curve else None
+        return Progress(self.fraction(state.step), state.epoch, loss, metric, speed, state.seconds)
 
-    def save(self) -> None:
-        """Write the checkpoint."""
+    def _checkpoint_is_due(self) -> bool:
+        return self.checkpoint is not None and time.monotonic() - self._saved > self.settings.checkpoint_seconds
+
+    def save(self, at_epoch_start: bool = False) -> None:
+        """Write the checkpoint; with several workers it goes on at the start of the epoch under way."""
+        self._saved = time.monotonic()
         if self.checkpoint is None:
             return
         tensors = {f"weights.{name}": tensor for name, tensor in self.pbe.state_dict().items()}
-        tensors |= {f"optimizer.{name}": tensor for name, tensor in self.optimizer.state().items()}
+        tensors |= {f"optimizer.{name}": tensor for name, tensor in self.steps.optimizer.state().items()}
         if self.best is not None:
             tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
-        memory = {"settings": self.settings.as_dict(), "inputs": self.inputs, **self.memory.as_dict()}
-        Checkpoint(tensors, memory).save(self.checkpoint)
+        state = {"settings": self.settings.as_dict(), "inputs": self.inputs, **self.state.as_dict()}
+        if at_epoch_start:
+            state |= {"step": self.state.epoch * self.steps.per_epoch, "epoch_loss": 0.0}
+        Checkpoint(tensors, state).save(self.checkpoint)
 
     def resume(self, checkpoint: Checkpoint) -> None:
-        """Take up the state of a checkpoint made with the same settings from the same beliefs."""
-        memory = dict(checkpoint.memory)
-        if memory.pop("inputs") != self.inputs:
-            raise DoxaError("the checkpoint was made from other beliefs", "start anew with --force")
-        before = memory.pop("settings")
-        differing = [f"{name}={before.get(name)}" for name, value in self.settings.as_dict().items()
-                     if before.get(name) != value and name != "checkpoint_seconds"]  # fmt: skip
+        """Continue from a checkpoint of the same beliefs and the same model and training settings."""
+        state = dict(checkpoint.state)
+        if state.pop("inputs") != self.inputs:
+            raise UsageError("the checkpoint was made from other beliefs", remedy="force")
+        before = state.pop("settings")
+        fixed = self.settings.group("model") | self.settings.group("training")
+        differing = [f"{name}={before.get(name)}" for name, value in fixed.items() if before.get(name) != value]
         if differing:
-            raise DoxaError(f"the checkpoint was made with other settings: {', '.join(differing)}",
-                            "give the same settings, or start anew with --force")  # fmt: skip
+            raise UsageError(
+                f"the checkpoint was made with other settings: {', '.join(differing)}",
+                "use the same model and training settings",
+                remedy="force",
+            )
         parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "best": {}}
         for name, tensor in checkpoint.tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
         self.pbe.load_state_dict(parts["weights"])
-        self.optimizer.load(parts["optimizer"])
+        self.steps.optimizer.load(parts["optimizer"])
         self.best = parts["best"] or None
-        self.memory = TrainState.from_dict(memory)
-
-
-def _backpropagate(loss: Tensor) -> None:
-    """Nothing is to be done where mentions alone count and the batch has none."""
-    if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
+        self.state = TrainState.from_dict(state)

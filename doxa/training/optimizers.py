@@ -1,4 +1,4 @@
-"""Optimizers that move only the rows a batch touched, and put them back where they are constrained to lie."""
+"""Optimizers that move only the rows a batch uses, and project them back onto their constraint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,26 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adagrad import adagrad
 
+from doxa.pbe import PBE
 from doxa.scores import kernels
+
+LEAST_LENGTH = {"unit": 1e-12, "ball": 1.0}
+"""A constrained vector is divided by its length, or by this where that is more: onto the unit sphere (TransE), into
+the unit ball (TransH)."""
+
+
+def constraints(pbe: PBE, entity_norm: str) -> dict[str, float]:
+    """The least length by the name of each constrained table; none where entity vectors are free."""
+    least = LEAST_LENGTH.get(entity_norm)
+    return {} if least is None else {f"score.{name}.weight": least for name in pbe.score.entity_tables}
+
+
+@torch.no_grad()
+def constrain(pbe: PBE, entity_norm: str) -> None:
+    """Project every entity vector onto its constraint, before the first step."""
+    for name, least in constraints(pbe, entity_norm).items():
+        table = pbe.get_parameter(name)
+        table.div_(torch.linalg.vector_norm(table, dim=1, keepdim=True).clamp_min_(least))
 
 
 class RowOptimizer:
@@ -20,19 +39,19 @@ class RowOptimizer:
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """One step along the gradients gathered so far, which are then forgotten."""
+        """One step along the accumulated gradients, which are then cleared."""
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue
             if parameter.grad.is_sparse or name in self.constraints:
-                self.move_rows(name, parameter, *_touched(parameter.grad), rate)
+                self.move_rows(name, parameter, *_distinct_rows(parameter.grad), rate)
             else:
                 self.move(name, parameter, parameter.grad, rate)
             parameter.grad = None
 
     @torch.no_grad()
     def warm_up(self) -> None:
-        """Move no rows, so that what moves them is compiled."""
+        """Move no rows, so that the loops are compiled."""
         for name, parameter in self.parameters.items():
             if parameter.ndim == 2:
                 self.move_rows(name, parameter, torch.zeros(0, dtype=torch.int64), parameter.new_zeros(0, 1), 0.0)
@@ -42,7 +61,7 @@ class RowOptimizer:
         raise NotImplementedError
 
     def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
-        """Move the given rows, which are distinct, of the table of that name, and put them back."""
+        """Move these rows, which are distinct, of the table of that name, and project them."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Tensor]:
@@ -58,7 +77,7 @@ class RowAdagrad(RowOptimizer):
 
         s ← s + g²,   x ← x − rate · g / (√s + ε)
 
-    The same numbers as dense Adagrad, for the touched rows alone: an untouched row has g = 0.
+    The same numbers as dense Adagrad, for the rows of the batch alone: every other row has g = 0.
     """
 
     def __init__(
@@ -69,38 +88,41 @@ class RowAdagrad(RowOptimizer):
         self.epsilon, self.count = epsilon, torch.zeros(())
 
     def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
-        # one pass over all; the counts of steps matter only to rates that decay, which ours does by itself
+        # one fused pass; the step counts matter only to torch's own decay of the rate, which is not used
         adagrad([values], [gradient], [self.sums[name]], [self.count], fused=True, has_sparse_grad=False,
                 has_complex=False, lr=rate, weight_decay=0.0, lr_decay=0.0, eps=self.epsilon,
                 maximize=False)  # fmt: skip
 
     def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
         least = self.constraints.get(name, 0.0)
-        given = (table.numpy(), self.sums[name].numpy(), rows.numpy(), gradient.numpy())
-        kernels.adagrad(*given, *(given[0].dtype.type(number) for number in (rate, self.epsilon, least)))
+        arrays = (table.numpy(), self.sums[name].numpy(), rows.numpy(), gradient.numpy())
+        kernels.adagrad(*arrays, *(arrays[0].dtype.type(number) for number in (rate, self.epsilon, least)))
 
     def state(self) -> dict[str, Tensor]:
         return self.sums
 
 
 class RowSGD(RowOptimizer):
-    """Stochastic gradient descent, the paper's: x ← x − rate · g for the touched rows."""
+    """Stochastic gradient descent, the paper's: x ← x − rate · g for the rows of the batch."""
 
     def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
         values.add_(gradient, alpha=-rate)
 
     def move_rows(self, name: str, table: Tensor, rows: Tensor, gradient: Tensor, rate: float) -> None:
         kind = table.numpy().dtype.type
-        given = (table.numpy(), rows.numpy(), gradient.numpy())
-        kernels.descend(*given, kind(rate), kind(self.constraints.get(name, 0.0)))
+        arrays = (table.numpy(), rows.numpy(), gradient.numpy())
+        kernels.descend(*arrays, kind(rate), kind(self.constraints.get(name, 0.0)))
 
 
-def _touched(gradient: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct touched rows and their summed gradients; all rows of a dense one."""
+OPTIMIZERS: dict[str, type[RowOptimizer]] = {"adagrad": RowAdagrad, "sgd": RowSGD}
+
+
+def _distinct_rows(gradient: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows of a sparse gradient and their summed values; all rows of a dense one."""
     if not gradient.is_sparse:
         return torch.arange(len(gradient)), gradient
     rows, values = gradient._indices()[0], gradient._values()
-    if len(kernels.numbered(rows.numpy())[0]) == len(rows):
+    if len(kernels.deduplicate(rows.numpy())[0]) == len(rows):
         return rows, values
     summed = gradient.coalesce()
     return summed.indices()[0], summed.values()

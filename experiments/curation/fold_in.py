@@ -22,7 +22,7 @@ from hiding import Hidden, hide, keep, model_of_all, model_of_less, options
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation import protocol
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS
 
@@ -118,7 +118,7 @@ def filter_of(model: Model, truth: list[Beliefs]) -> TripleIndex:
 def ranks(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> np.ndarray:
     """Filtered ranks of both sides, among the entities of the model."""
     asked = beliefs.encode(model.vocabularies)
-    return np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
+    return np.concatenate([protocol.ranks(model.pbe, slot, asked, filter_).filtered for slot in ENTITY_SLOTS])
 
 
 def edges_of(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> list[torch.Tensor]:

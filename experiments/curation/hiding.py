@@ -27,8 +27,8 @@ from doxa.model import Model
 SETTINGS: dict[str, Any] = {
     "score": "complex",
     "dimension": 200,
-    "batch": 1024,
-    "candidates": 512,
+    "batch_size": 1024,
+    "num_candidates": 512,
     "n3": 0.001,
     "relation_weight": 0.25,
     "epochs": 25,

@@ -16,15 +16,17 @@ from typing import Any
 import numpy as np
 from hiding import SETTINGS, Hidden, hide, keep, model_of_all, model_of_less, model_of_more, options
 
+from doxa.config import automatic
 from doxa.curation.update import update
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
-from doxa.training.automatic import chosen
-from doxa.training.loop import Trainer
+from doxa.training.loop import TrainingLoop
+from doxa.training.steps import Steps
 
 TESTED = 2500
 
@@ -72,17 +74,15 @@ def filtered_mrr(model: Model, test: Beliefs, truth: list[Beliefs]) -> float:
     asked = test.encode(model.vocabularies)
     triples = np.concatenate([part.encode(model.vocabularies).triples for part in truth])
     filter_ = TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
-    return Metrics.of(
-        np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
-    ).mrr
+    return Metrics.of(np.concatenate([ranks(model.pbe, slot, asked, filter_).filtered for slot in ENTITY_SLOTS])).mrr
 
 
 def epoch_seconds(beliefs: Beliefs) -> float:
     """Processor time of one training epoch, without validation and calibration."""
-    settings = chosen(recipe(SETTINGS | {"epochs": 1}), beliefs)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
+    settings = automatic(recipe(SETTINGS | {"epochs": 1}), len(beliefs), len(beliefs.vocabularies.entities))
+    loop = TrainingLoop(Steps(build(beliefs, settings), beliefs, settings))
     began = time.process_time()
-    trainer.run()
+    loop.run()
     return time.process_time() - began
 
 

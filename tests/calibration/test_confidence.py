@@ -8,17 +8,17 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.confidence import estimated
+from doxa.calibration.confidence import estimated_log_credence
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
-from doxa.errors import UsageError
+from doxa.errors import CannotAnswer
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
 from doxa.model import Model
 from doxa.training.fit import fit
 from tests.worlds import board
 
-SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.3, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.3, "threads": 1}
 
 
 def confident(size=6):
@@ -65,7 +65,7 @@ def test_a_saved_model_foretells_the_same(model, tmp_path):
 
 def test_a_model_that_saw_none_cannot_tell():
     silent = fit(Beliefs.from_frame(board(4, words=False)), **SETTINGS)
-    with pytest.raises(UsageError, match="cannot tell confidence"):
+    with pytest.raises(CannotAnswer, match="cannot predict confidence"):
         silent.confidence(confident())
     assert "no validation belief" in evaluate(silent, confident(4), ["confidence"]).skipped["confidence"]
 
@@ -93,8 +93,8 @@ def test_ranking_tails_by_confidence_is_measured_by_hand(model):
 def test_the_known_tails_of_a_question_count_in_its_ndcg():
     table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
     some = Beliefs.from_frame(table)
-    model = fit(some, holdout=0.0, **SETTINGS)
-    assert model.given == pytest.approx(some.confidence[np.lexsort(model_order(some))])
+    model = fit(some, validation_fraction=0.0, **SETTINGS)
+    assert model.known_confidence == pytest.approx(some.confidence[np.lexsort(model_order(some))])
     known = some.encode(model.vocabularies)
     again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
     assert len(with_known_tails(model, again)[0]) == 1, "what is asked about stands there once"
@@ -112,6 +112,6 @@ def test_confidence_0_is_held_false():
     table = board(4, words=False).with_columns(confidence=pl.Series([0.0] + [0.7] * 23))
     some = Beliefs.from_frame(table)
     assert len(some.positives()) == 23
-    model = fit(some, objective="confidence", negatives=1, holdout=0.0, **SETTINGS)
+    model = fit(some, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
     assert len(model.train) == 23
-    assert np.isfinite(estimated(model.pbe, model.settings, some.encode(model.vocabularies))).all()
+    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, some.encode(model.vocabularies))).all()

@@ -1,11 +1,11 @@
-"""Calibrators: worlds whose odds are known, and what is made of them."""
+"""Calibration curves: worlds whose odds are known, and what is made of them."""
 
 import json
 
 import numpy as np
 import pytest
 
-from doxa.calibration.curves import KINDS, PRIOR, Calibrator, _fitted, _newton, fit
+from doxa.calibration.curves import KINDS, PRIOR, Curve, _fit_kind, _newton, fit_curve
 from doxa.evaluation.calibration import Reliability
 
 
@@ -14,45 +14,43 @@ def logistic(x):
 
 
 def world(chance, relations=1, count=20_000, seed=0):
-    """Evidence, relations and labels drawn from `chance(evidence, relation)`."""
+    """Inputs, relations and labels drawn from `chance(inputs, relation)`."""
     random = np.random.default_rng(seed)
-    evidence = 3 * random.normal(size=count) - 5
+    inputs = 3 * random.normal(size=count) - 5
     relation = random.integers(0, relations, count)
-    true = random.random(count) < chance(evidence, relation)
-    return evidence, relation, np.where(true, 1, -1).astype(np.int8)
+    true = random.random(count) < chance(inputs, relation)
+    return inputs, relation, np.where(true, 1, -1).astype(np.int8)
 
 
-def gap(calibrator, chance, relations=1):
-    """The largest difference between credence and the odds that made the world, over usual evidence."""
+def gap(curve, chance, relations=1):
+    """The largest difference between credence and the odds that made the world, over usual inputs."""
     x = np.linspace(-10, 0, 50)
-    return max(
-        np.abs(calibrator.credence(x, np.full(50, r)) - chance(x, np.full(50, r))).max() for r in range(relations)
-    )
+    return max(np.abs(curve.probability(x, np.full(50, r)) - chance(x, np.full(50, r))).max() for r in range(relations))
 
 
 def test_odds_that_follow_a_logistic_curve_are_found_again():
     def chance(x, r):
         return logistic(0.7 * x + 3)
 
-    found = fit(*world(chance), relations=1)
+    found = fit_curve(*world(chance), relations=1)
     assert gap(found, chance) < 0.04
-    assert _fitted("platt", *true_labels(world(chance)), 1).slope == pytest.approx(0.7, abs=0.03)
+    assert _fit_kind("platt", *true_labels(world(chance)), 1).slope == pytest.approx(0.7, abs=0.03)
 
 
 def true_labels(data):
     """The same with labels as shares of truth."""
-    evidence, relation, label = data
-    return evidence, relation, (label == 1).astype(float)
+    inputs, relation, label = data
+    return inputs, relation, (label == 1).astype(float)
 
 
 def test_relations_that_differ_get_curves_of_their_own():
     def chance(x, r):
         return logistic(np.where(r == 0, 0.5, 2.0) * (x + np.where(r == 0, 3, 7)))
 
-    found = fit(*world(chance, relations=2), relations=2)
+    found = fit_curve(*world(chance, relations=2), relations=2)
     assert "by relation" in found.kind
     assert gap(found, chance, relations=2) < 0.06
-    alike = _fitted("platt", *true_labels(world(chance, relations=2)), 2)
+    alike = _fit_kind("platt", *true_labels(world(chance, relations=2)), 2)
     assert gap(alike, chance, relations=2) > 0.2
 
 
@@ -60,29 +58,29 @@ def test_steps_are_found_where_no_logistic_curve_fits():
     def chance(x, r):
         return np.where(x < -7, 0.1, np.where(x < -3, 0.5, 0.8))
 
-    found = fit(*world(chance), relations=1)
+    found = fit_curve(*world(chance), relations=1)
     assert found.kind.startswith("isotonic")
     x = np.array([-9.0, -5.0, -1.0])
-    assert found.credence(x, np.zeros(3, int)).tolist() == pytest.approx([0.1, 0.5, 0.8], abs=0.04)
+    assert found.probability(x, np.zeros(3, int)).tolist() == pytest.approx([0.1, 0.5, 0.8], abs=0.04)
 
 
 def test_a_relation_with_few_labels_stays_near_all_the_others():
     def chance(x, r):
         return logistic(x + 5)
 
-    evidence, relation, label = world(chance, count=5000)
+    inputs, relation, label = world(chance, count=5000)
     few = np.array([-5.5, -4.5, -5.2]), np.array([1, 1, 1]), np.array([-1, -1, -1], np.int8)
-    data = [np.concatenate(parts) for parts in zip((evidence, relation, label), few, strict=True)]
-    found = _fitted("platt by relation", data[0], data[1], (data[2] == 1).astype(float), 3)
+    data = [np.concatenate(parts) for parts in zip((inputs, relation, label), few, strict=True)]
+    found = _fit_kind("platt by relation", data[0], data[1], (data[2] == 1).astype(float), 3)
     x = np.array([-5.0])
-    assert found.credence(x, np.array([0]))[0] == pytest.approx(0.5, abs=0.03)
-    assert 0.3 < found.credence(x, np.array([1]))[0] < 0.49
-    assert found.credence(x, np.array([2]))[0] == pytest.approx(found.credence(x, np.array([-1]))[0])
+    assert found.probability(x, np.array([0]))[0] == pytest.approx(0.5, abs=0.03)
+    assert 0.3 < found.probability(x, np.array([1]))[0] < 0.49
+    assert found.probability(x, np.array([2]))[0] == pytest.approx(found.probability(x, np.array([-1]))[0])
 
 
 def test_the_fit_is_the_minimum_of_the_penalised_log_loss():
-    evidence, relation, true = true_labels(world(lambda x, r: logistic(x + 4 + r), relations=3, count=300))
-    x = (evidence - evidence.mean()) / evidence.std()
+    inputs, relation, true = true_labels(world(lambda x, r: logistic(x + 4 + r), relations=3, count=300))
+    x = (inputs - inputs.mean()) / inputs.std()
     start = np.tile([1.5, 0.2], (3, 1))
     lines = _newton(x, relation, true, 3, start, prior=PRIOR)
 
@@ -100,36 +98,36 @@ def test_the_fit_is_the_minimum_of_the_penalised_log_loss():
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
 def test_the_base_rate_moves_the_odds(rate):
-    evidence, relation, label = world(lambda x, r: logistic(x + 6))
-    plain, moved = (fit(evidence, relation, label, 1, base_rate=base) for base in (0.0, rate))
+    inputs, relation, label = world(lambda x, r: logistic(x + 6))
+    plain, moved = (fit_curve(inputs, relation, label, 1, base_rate=base) for base in (0.0, rate))
     x, r = np.linspace(-8, -2, 20), np.zeros(20, int)
     share = (label == 1).mean()
-    before, after = plain.credence(x, r), moved.credence(x, r)
+    before, after = plain.probability(x, r), moved.probability(x, r)
     assert np.allclose(after / (1 - after), before / (1 - before) * (rate / (1 - rate)) / (share / (1 - share)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_calibrator_is_read_back_as_it_was_written(kind):
+def test_a_curve_is_read_back_as_it_was_written(kind):
     data = true_labels(world(lambda x, r: logistic(x + 4 + r), relations=3, count=500))
-    made = _fitted(kind, *data, 3)
+    made = _fit_kind(kind, *data, 3)
     stored = json.loads(json.dumps(made.as_dict(lambda number: f"r{number}")))
-    found = Calibrator.from_dict(stored, 3, lambda names: np.array([int(name[1:]) for name in names]))
+    found = Curve.from_dict(stored, 3, lambda names: np.array([int(name[1:]) for name in names]))
     x, r = np.linspace(-12, 3, 40), np.arange(40) % 4 - 1
-    assert np.array_equal(found.credence(x, r), made.credence(x, r))
+    assert np.array_equal(found.probability(x, r), made.probability(x, r))
 
 
 def test_the_chosen_kind_is_the_best_on_labels_it_has_not_seen_and_holds_on_new_ones():
     def chance(x, r):
         return logistic((x + 5) * (1 + r))
 
-    found = fit(*world(chance, relations=2, count=2000), relations=2)
+    found = fit_curve(*world(chance, relations=2, count=2000), relations=2)
     assert found.losses[found.kind] == min(found.losses.values())
     assert set(found.losses) == set(KINDS)
-    evidence, relation, label = world(chance, relations=2, seed=1)
-    assert Reliability.of(found.credence(evidence, relation), label == 1).ece < 0.03
+    inputs, relation, label = world(chance, relations=2, seed=1)
+    assert Reliability.of(found.probability(inputs, relation), label == 1).ece < 0.03
 
 
-def test_where_labels_cannot_tell_credence_keeps_the_order_of_evidence(caplog):
+def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
     nothing = np.zeros(40, int)
     upside_down = np.arange(40.0), nothing, np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
     too_few = np.array([1.0, 2.0]), nothing[:2], np.array([1, -1], np.int8)
@@ -139,13 +137,13 @@ def test_where_labels_cannot_tell_credence_keeps_the_order_of_evidence(caplog):
         (too_few, "too few validation beliefs"),
         (one_kind, "too few validation beliefs"),
     ):
-        found = fit(*data, relations=1)
+        found = fit_curve(*data, relations=1)
         assert found.kind == "none"
-        assert found.credence(np.array([0.0, 2.0]), np.array([0, 0])).tolist() == pytest.approx([0.5, logistic(2)])
+        assert found.probability(np.array([0.0, 2.0]), np.array([0, 0])).tolist() == pytest.approx([0.5, logistic(2)])
         assert said in caplog.text
         caplog.clear()
 
 
 def test_a_small_validation_set_is_warned_of(caplog):
-    fit(*world(lambda x, r: logistic(x + 5), count=100), relations=1)
+    fit_curve(*world(lambda x, r: logistic(x + 5), count=100), relations=1)
     assert "only 100 labeled validation beliefs" in caplog.text

@@ -6,16 +6,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from doxa.calibration.rules import evidence, familiarity, grounds, judge, log_terms, signs
-from doxa.calibration.thresholds import BLUR, Thresholds, Weighing
-from doxa.config import Settings
+from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features, log_terms
+from doxa.calibration.thresholds import BANDWIDTH, Thresholds
+from doxa.calibration.unseen import degree_prior
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
+from doxa.inference import judge
 from doxa.training.fit import fit
 from tests import reference
-from tests.worlds import beliefs, board, random_pbe
+from tests.worlds import beliefs, board, random_pbe, settings_of
 
 RULES = ["product", "entities", "tail", "score"]
 ENTITIES, RELATIONS, WORDS = 7, 4, 5
@@ -34,7 +35,7 @@ def in_words(slow, some):
     return [(slow, *triple, words) for triple, words in zip(some.triples.tolist(), said, strict=True)]
 
 
-def slow_evidence(slow, h, r, t, rule):
+def slow_score(slow, h, r, t, rule):
     if rule == "score":
         return reference.score(slow, h, r, t)
     if rule == "tail":
@@ -58,19 +59,19 @@ def random_model(seed):
 def test_evidence_equals_the_reference(seed, rule):
     pbe, slow = random_model(seed)
     some = world()
-    expected = [slow_evidence(slow, *triple, rule) for triple in some.triples.tolist()]
-    assert evidence(pbe, some, rule).tolist() == pytest.approx(expected)
+    expected = [slow_score(slow, *triple, rule) for triple in some.triples.tolist()]
+    assert decision_score(pbe, some, rule).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_credence_is_grounded_on_the_evidence_and_with_the_product_the_mention_speaks(rule):
     pbe, slow = random_model(5)
     some = world()
-    for value, (_, h, r, t, words) in zip(grounds(pbe, some, rule), in_words(slow, some), strict=True):
+    for value, (_, h, r, t, words) in zip(calibration_input(pbe, some, rule), in_words(slow, some), strict=True):
         if rule == "product":
             assert value == pytest.approx(math.log(reference.credence(slow, h, r, t, words)))
         else:
-            assert value == pytest.approx(slow_evidence(slow, h, r, t, rule))
+            assert value == pytest.approx(slow_score(slow, h, r, t, rule))
 
 
 @pytest.fixture(scope="module")
@@ -83,50 +84,59 @@ def parts():
 
 
 def quick(parts, **values):
-    return fit(*parts, **({"dimension": 6, "epochs": 1, "batch": 16, "candidates": 16, "threads": 1} | values))
+    return fit(*parts, **({"dimension": 6, "epochs": 1, "batch_size": 16, "num_candidates": 16, "threads": 1} | values))
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("system", ["pbe", "transh"])
 def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, system):
     """They are fitted to the rule's own evidence, relation by relation."""
-    model = quick(parts, verdict=rule, system=system)
+    model = quick(parts, decision_rule=rule, system=system)
     valid = parts[1].encode(model.vocabularies)
     judgment = judge(model, valid)
-    scores = evidence(model.pbe, valid, rule)
+    scores = decision_score(model.pbe, valid, rule)
     for r in range(2):
         own = valid.relation == r
-        best = reference.best_threshold(scores[own], valid.label[own], BLUR)
-        assert model.thresholds.by_relation[r] == pytest.approx(best)
-    assert np.array_equal(judgment.verdict, scores >= model.thresholds.of(valid.relation))
+        best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
+        assert model.calibration.thresholds.by_relation[r] == pytest.approx(best)
+    assert np.array_equal(judgment.accepted, scores >= model.calibration.thresholds.of(valid.relation))
 
 
 def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
-    model = quick(parts, verdict="weighed")
+    model = quick(parts, decision_rule="learned")
     valid = parts[1].encode(model.vocabularies)
     trained = {tuple(triple) for triple in model.train.tolist()}
-    found = signs(model.pbe, valid, model.trained_facts)
+    found = features(model.pbe, valid, model.trained_facts)
     terms = log_terms(model.pbe, valid.without_mentions())
     assert np.array_equal(found[:, :2], terms[:, [0, 2]])
     for row, (h, r, t) in zip(found, valid.triples.tolist(), strict=True):
         heads = {x for x, *rest in trained if rest == [r, t]} - {h}
         tails = {x for *rest, x in trained if rest == [h, r]} - {t}
         assert row[2:] == pytest.approx([math.log(1 + len(heads)), math.log(1 + len(tails))])
-    weighing = Weighing.fit(found, valid.relation, valid.label, 2)
-    assert np.allclose(model.weighing.by_relation, weighing.by_relation)
-    scores = weighing.evidence(found, valid.relation)
+    weights = RuleWeights.fit(found, valid.relation, valid.label, 2)
+    assert np.allclose(model.calibration.weights.by_relation, weights.by_relation)
+    scores = weights.decision_score(found, valid.relation)
     thresholds = Thresholds.fit(scores, valid.relation, valid.label, 2)
-    assert np.array_equal(judge(model, valid).verdict, scores >= thresholds.of(valid.relation))
-    assert np.array_equal(model.credence(valid), quick(parts, verdict="entities").credence(valid))
+    assert np.array_equal(judge(model, valid).accepted, scores >= thresholds.of(valid.relation))
+    assert np.array_equal(model.credence(valid), quick(parts, decision_rule="entities").credence(valid))
 
 
 def test_without_validation_nothing_is_weighed(parts):
     one, other = (
-        fit(parts[0], dimension=6, epochs=1, batch=16, candidates=16, threads=1, holdout=0.0, verdict=rule)
-        for rule in ("weighed", "entities")
+        fit(
+            parts[0],
+            dimension=6,
+            epochs=1,
+            batch_size=16,
+            num_candidates=16,
+            threads=1,
+            validation_fraction=0.0,
+            decision_rule=rule,
+        )
+        for rule in ("learned", "entities")
     )
-    assert one.weighing is None
-    assert judge(one, parts[0]).verdict.tolist() == judge(other, parts[0]).verdict.tolist()
+    assert one.calibration.weights is None
+    assert judge(one, parts[0]).accepted.tolist() == judge(other, parts[0]).accepted.tolist()
 
 
 def test_a_fact_of_training_does_not_count_itself_among_the_known(parts):
@@ -134,19 +144,19 @@ def test_a_fact_of_training_does_not_count_itself_among_the_known(parts):
     some = parts[0].encode(model.vocabularies)
     row = int(np.argmin(model.trained_facts.head_counts(some.relation, some.tail)))
     assert model.trained_facts.head_counts(some.relation, some.tail)[row] == 1
-    assert signs(model.pbe, some, model.trained_facts)[row, 2] == 0.0
+    assert features(model.pbe, some, model.trained_facts)[row, 2] == 0.0
 
 
 def test_the_rules_differ(parts):
     model = quick(parts)
     valid = parts[1].encode(model.vocabularies)
-    found = [evidence(model.pbe, valid, rule) for rule in RULES]
+    found = [decision_score(model.pbe, valid, rule) for rule in RULES]
     assert not any(np.allclose(one, other) for one, other in zip(found, found[1:] + found[:1], strict=True))
 
 
 @pytest.mark.parametrize("rule", RULES[1:])
 def test_only_the_product_hears_the_mention(parts, rule):
-    model = quick(parts, verdict=rule)
+    model = quick(parts, decision_rule=rule)
     table = parts[1].to_frame()
     without = Beliefs.from_frame(table.drop("mention"))
     assert np.array_equal(model.credence(parts[1]), model.credence(without))
@@ -157,23 +167,23 @@ def test_only_the_product_hears_the_mention(parts, rule):
 @pytest.mark.parametrize("rule", RULES)
 def test_accuracy_can_decide_when_to_stop(parts, rule):
     """The quality of an epoch is the accuracy at the thresholds that suit it."""
-    model = quick(parts, verdict=rule, validate_by="accuracy")
+    model = quick(parts, decision_rule=rule, stop_on="accuracy")
     valid = parts[1].encode(model.vocabularies)
-    scores = evidence(model.pbe, valid, rule)
+    scores = decision_score(model.pbe, valid, rule)
     right = 0.0
     for r in range(2):
         own = valid.relation == r
-        best = reference.best_threshold(scores[own], valid.label[own], BLUR)
+        best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
         right += ((scores[own] >= best) == (valid.label[own] == 1)).sum()
     assert model.curve[-1]["quality"] == pytest.approx(right / len(valid))
-    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, verdict=rule).curve[-1]["quality"])
+    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["quality"])
 
 
 def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
-    model = quick(parts, validate_by="accuracy", epochs=3, learning_rate=1.0, seed=3)
+    model = quick(parts, stop_on="accuracy", epochs=3, learning_rate=1.0, seed=3)
     qualities = [point["quality"] for point in model.curve]
     valid = parts[1].encode(model.vocabularies)
-    right = judge(model, valid).verdict == (valid.label == 1)
+    right = judge(model, valid).accepted == (valid.label == 1)
     assert right.mean() == pytest.approx(max(qualities))
     assert qualities[-1] < max(qualities)
 
@@ -187,7 +197,7 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 )
 def test_other_rules_are_refused(setting, value, choices):
     with pytest.raises(UsageError, match=f"setting {setting} is '{value}'; expected one of {choices}"):
-        Settings(**{setting: value})
+        settings_of(**{setting: value})
 
 
 STRANGE = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new", "r0", "old"), ("e1", "rx", "new")]
@@ -196,7 +206,7 @@ STRANGE = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new"
 def test_familiarity_counts_the_facts_in_which_the_known_entity_stands_so():
     train = beliefs([("e1", "r0", "e2"), ("e1", "r0", "e3"), ("e3", "r0", "e2"), ("e0", "r1", "e1")])
     facts = TripleIndex(train.triples, len(train.vocabularies.entities), len(train.vocabularies.relations))
-    found, kind = familiarity(facts, Beliefs.from_frame(beliefs(STRANGE).to_frame(), train.vocabularies))
+    found, kind = degree_prior(facts, Beliefs.from_frame(beliefs(STRANGE).to_frame(), train.vocabularies))
     assert np.allclose(np.expm1(found), [2, 2, 0, 0, 0])
     assert kind.tolist() == [1, 0, 2, 1, -1]
 
@@ -211,11 +221,11 @@ def test_beliefs_about_strangers_are_judged_as_validation_taught():
     model = fit(Beliefs.from_frame(table), held, dimension=4, epochs=2, on_error="skip", threads=1)
     asked = beliefs([("1,1", "right", "new"), ("1,1", "up", "new"), ("1,1", "right", "1,2")])
     found = judge(model, asked)
-    assert found.verdict[:2].tolist() == [True, False]
+    assert found.accepted[:2].tolist() == [True, False]
     assert found.unknown.tolist() == [True, True, False]
 
 
 def test_without_such_validation_a_stranger_is_held_false(tmp_path):
     model = fit(Beliefs.from_frame(board(5, words=False)), dimension=4, epochs=2, threads=1)
-    assert model.strangers is None
-    assert not judge(model, beliefs([("1,1", "right", "new")])).verdict[0]
+    assert model.calibration.unseen is None
+    assert not judge(model, beliefs([("1,1", "right", "new")])).accepted[0]

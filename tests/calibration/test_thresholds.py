@@ -6,15 +6,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.calibration.thresholds import (
-    BLUR,
-    HELD,
-    Thresholds,
-    Weighing,
-    best_mention_exponent,
-    best_temperature,
-    best_threshold,
-)
+from doxa.calibration.rules import SHRINKAGE, RuleWeights
+from doxa.calibration.temperatures import best_mention_exponent, best_temperature
+from doxa.calibration.thresholds import BANDWIDTH, Thresholds, best_threshold
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -24,7 +18,7 @@ scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -
 def test_the_threshold_is_the_best_of_all(rows):
     scores, labels = np.array([s for s, _ in rows]), np.array([label for _, label in rows], np.int8)
     found = best_threshold(scores, labels)
-    assert found == pytest.approx(reference.best_threshold(scores.tolist(), labels.tolist(), BLUR))
+    assert found == pytest.approx(reference.best_threshold(scores.tolist(), labels.tolist(), BANDWIDTH))
 
 
 def test_the_threshold_does_not_hang_on_where_single_beliefs_lie():
@@ -68,56 +62,56 @@ def test_relations_without_validation_use_the_overall_threshold():
     assert found.of(np.array([1])).tolist() == [found.overall]
 
 
-def labeled_signs(seed, count, weights):
+def labeled_features(seed, count, weights):
     """Signs on different scales, labels drawn by a logistic of their weighted sum."""
     random = np.random.default_rng(seed)
-    signs = random.normal(size=(count, 2)) * [1.0, 10.0] + [0.0, 5.0]
-    chance = 1 / (1 + np.exp(-(signs - [0.0, 5.0]) @ weights))
-    return signs, np.where(random.random(count) < chance, 1, -1).astype(np.int8)
+    inputs = random.normal(size=(count, 2)) * [1.0, 10.0] + [0.0, 5.0]
+    chance = 1 / (1 + np.exp(-(inputs - [0.0, 5.0]) @ weights))
+    return inputs, np.where(random.random(count) < chance, 1, -1).astype(np.int8)
 
 
 def test_the_weights_that_made_the_labels_are_found_again():
-    signs, labels = labeled_signs(0, 20_000, [2.0, -0.1])
-    found = Weighing.fit(signs, np.zeros(20_000, np.int64), labels, relations=2)
+    inputs, labels = labeled_features(0, 20_000, [2.0, -0.1])
+    found = RuleWeights.fit(inputs, np.zeros(20_000, np.int64), labels, relations=2)
     assert found.overall == pytest.approx([2.0, -0.1], rel=0.05)
     assert found.by_relation[0] == pytest.approx([2.0, -0.1], rel=0.05)
     assert found.by_relation[1].tolist() == found.overall.tolist()
-    assert found.evidence(signs[:3], np.array([0, 1, 0])) == pytest.approx(
-        [2.0 * a - 0.1 * b for a, b in signs[:3]], abs=0.2
+    assert found.decision_score(inputs[:3], np.array([0, 1, 0])) == pytest.approx(
+        [2.0 * a - 0.1 * b for a, b in inputs[:3]], abs=0.2
     )
 
 
 def test_a_sign_that_is_always_the_same_does_not_count():
     """Though its deviation is not quite 0 by rounding."""
-    signs, labels = labeled_signs(0, 200, [2.0, 0.0])
+    inputs, labels = labeled_features(0, 200, [2.0, 0.0])
     labels[:100] = 1
-    same = np.column_stack([signs[:, 0], np.full(200, np.log1p(2))])
+    same = np.column_stack([inputs[:, 0], np.full(200, np.log1p(2))])
     assert same[:, 1].std() > 0
-    found = Weighing.fit(same, np.zeros(200, np.int64), labels, relations=1)
+    found = RuleWeights.fit(same, np.zeros(200, np.int64), labels, relations=1)
     assert abs(found.overall[1]) < 1e-6
     assert found.overall[0] > 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_those_of_the_slow_regression(seed):
-    signs, labels = labeled_signs(seed, 60, [1.0, 0.05])
+    inputs, labels = labeled_features(seed, 60, [1.0, 0.05])
     relation = np.arange(60) % 2
-    found = Weighing.fit(signs, relation, labels, relations=2)
-    spread, center = signs.std(axis=0), signs.mean(axis=0)
-    units = (signs - center) / spread
-    overall = reference.regression(units, labels, [0.0, 0.0, 0.0], HELD)
+    found = RuleWeights.fit(inputs, relation, labels, relations=2)
+    spread, center = inputs.std(axis=0), inputs.mean(axis=0)
+    units = (inputs - center) / spread
+    overall = reference.regression(units, labels, [0.0, 0.0, 0.0], SHRINKAGE)
     assert found.overall * spread == pytest.approx(overall[:-1], abs=1e-3)
     for r in range(2):
-        own = reference.regression(units[relation == r], labels[relation == r], overall, HELD)
+        own = reference.regression(units[relation == r], labels[relation == r], overall, SHRINKAGE)
         assert found.by_relation[r] * spread == pytest.approx(own[:-1], abs=1e-3)
 
 
 def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
-    many, labels = labeled_signs(0, 5000, [2.0, 0.0])
-    few, contrary = labeled_signs(1, 500, [-2.0, 0.0])
+    many, labels = labeled_features(0, 5000, [2.0, 0.0])
+    few, contrary = labeled_features(1, 500, [-2.0, 0.0])
     for count, turned in ((1, False), (500, True)):
-        signs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
-        found = Weighing.fit(signs, of, np.concatenate([labels, contrary[:count]]), relations=2)
+        inputs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
+        found = RuleWeights.fit(inputs, of, np.concatenate([labels, contrary[:count]]), relations=2)
         assert (found.by_relation[1, 0] < 0) == turned
     grown = found.grown(2)
     assert grown.by_relation[:2].tolist() == found.by_relation.tolist()

@@ -19,9 +19,9 @@ QUICK = [
     "--set",
     "epochs=3",
     "--set",
-    "batch=16",
+    "batch_size=16",
     "--set",
-    "candidates=8",
+    "num_candidates=8",
     "--set",
     "threads=1",
 ]
@@ -46,14 +46,16 @@ def test_training_never_opens_the_test_file(doxa, data, tmp_path):
     assert doxa("train", data, "--out", tmp_path / "two", *QUICK)[0] == 0
     one, two = Model.load(tmp_path / "one"), Model.load(tmp_path / "two")
     assert one.valid.tolist() == two.valid.tolist()
-    assert one.thresholds.overall == two.thresholds.overall
+    assert one.calibration.thresholds.overall == two.calibration.thresholds.overall
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     files.write(board(5), folder / "b.tsv")
-    fit(Beliefs.from_frame(board(5)), dimension=8, epochs=3, batch=16, candidates=8, threads=1).save(folder / "m")
+    fit(Beliefs.from_frame(board(5)), dimension=8, epochs=3, batch_size=16, num_candidates=8, threads=1).save(
+        folder / "m"
+    )
     return folder / "m"
 
 

@@ -16,7 +16,7 @@ from tests.worlds import board
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("curation")
     files.write(board(5), folder / "b.tsv")
-    settings = {"dimension": 8, "epochs": 20, "batch": 16, "candidates": 32, "threads": 1}
+    settings = {"dimension": 8, "epochs": 20, "batch_size": 16, "num_candidates": 32, "threads": 1}
     fit(Beliefs.from_frame(board(5)), **settings).save(folder / "m")
     return folder / "m"
 

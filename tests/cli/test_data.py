@@ -28,7 +28,7 @@ def test_convert_there_and_back(doxa, table, tmp_path):
     for one, other in itertools.pairwise(steps):
         code, _, err = doxa("data", "convert", tmp_path / one, tmp_path / other)
         assert (code, f"{len(table)} beliefs" in err) == (0, True), err
-    assert files.read(tmp_path / "h.tsv").select(table.columns).equals(table)
+    assert files.read_frame(tmp_path / "h.tsv").select(table.columns).equals(table)
 
 
 def test_convert_a_folder_to_openke_and_back(doxa, table, tmp_path):
@@ -42,7 +42,9 @@ def test_convert_a_folder_to_openke_and_back(doxa, table, tmp_path):
     ]  # fmt: skip
     assert doxa("data", "convert", tmp_path / "numbers", tmp_path / "out", "--to", "parquet")[0] == 0
     assert (
-        files.read(tmp_path / "out" / "test.parquet").select(table.columns[:3]).equals(table.select(table.columns[:3]))
+        files.read_frame(tmp_path / "out" / "test.parquet")
+        .select(table.columns[:3])
+        .equals(table.select(table.columns[:3]))
     )
 
 
@@ -72,7 +74,7 @@ def test_split_keeps_its_promises(doxa, table, tmp_path):
     files.write(table, tmp_path / "a.tsv")
     code, text, _ = doxa("data", "split", tmp_path / "a.tsv", tmp_path / "d", "--apart", "pair", "--to", "parquet")
     assert (code, "train" in text) == (0, True)
-    parts = {name: files.read(path) for name, path in files.dataset(tmp_path / "d").parts().items()}
+    parts = {name: files.read_frame(path) for name, path in files.dataset(tmp_path / "d").parts().items()}
     assert sum(map(len, parts.values())) == len(table)
     code, text, _ = doxa("data", "inspect", tmp_path / "d", "--json", "--plot", tmp_path / "page.png")
     found = json.loads(text)["parts"]["test"]
@@ -120,8 +122,8 @@ def test_inspect_finds_inverses_and_differing_confidence(doxa, tmp_path):
     found = json.loads(doxa("data", "inspect", tmp_path, "--json")[1])
     assert found["parts"]["train"]["triples_of_differing_confidence"] == 1
     assert found["inverses"] == [
-        {"relation": "parent", "inverse": "child", "share": 0.9, "given_away": 1},
-        {"relation": "like", "inverse": "like", "share": 1.0, "given_away": 0},
+        {"relation": "parent", "inverse": "child", "share": 0.9, "leaked": 1},
+        {"relation": "like", "inverse": "like", "share": 1.0, "leaked": 0},
     ]
     assert found["confidences"][10] == 10
     assert "Near-inverse relations, 2 of 2" in doxa("data", "inspect", tmp_path)[1]
@@ -158,13 +160,13 @@ def test_from_dump_to_answer_in_three_commands(doxa, tmp_path, name, text, quest
     assert doxa("train", tmp_path / name, "--out", tmp_path / "direct", *QUICK)[0] == 0
     answers = tmp_path / "answers.nt"
     assert doxa("ask", tmp_path / "model", *question, "--top", 3, "--out", answers)[0] == 0
-    found = files.read(answers)
+    found = files.read_frame(answers)
     assert len(found) == 3
     assert found["head"][0] == question[0] or found["head"][0].startswith("http://example.org/")
     assert doxa("judge", tmp_path / "direct", tmp_path / name, "--out", tmp_path / "judged.jsonl")[0] == 0
     assert {"credence", "verdict"} <= set(json.loads((tmp_path / "judged.jsonl").read_text().splitlines()[0]))
     assert doxa("judge", tmp_path / "direct", tmp_path / name, "--out", tmp_path / "judged.ttl")[0] == 0
-    assert "confidence" in files.read(tmp_path / "judged.ttl").columns
+    assert "confidence" in files.read_frame(tmp_path / "judged.ttl").columns
 
 
 def test_falsehoods_are_those_evaluate_makes(doxa, tmp_path):
@@ -175,11 +177,11 @@ def test_falsehoods_are_those_evaluate_makes(doxa, tmp_path):
     known = ["--known", tmp_path / "train.tsv", "--known", tmp_path / "valid.tsv"]
     code, said, err = doxa("data", "falsehoods", tmp_path / "test.tsv", tmp_path / "labeled.tsv", *known, "--seed", "3")
     assert (code, "each with a falsehood" in said) == (0, True), err
-    train, valid, test = (Beliefs.from_frame(files.read(tmp_path / f"{name}.tsv")) for name in parts)
+    train, valid, test = (Beliefs.from_frame(files.read_frame(tmp_path / f"{name}.tsv")) for name in parts)
     valid, test = valid.encode(train.vocabularies), test.encode(train.vocabularies)
     facts = TripleIndex(np.concatenate([b.triples for b in (train, valid, test)]), len(train.vocabularies.entities), 2)
     expected = labeled_beliefs(test, facts, 3)
-    written = Beliefs.from_frame(files.read(tmp_path / "labeled.tsv")).encode(train.vocabularies)
+    written = Beliefs.from_frame(files.read_frame(tmp_path / "labeled.tsv")).encode(train.vocabularies)
     assert written.triples.tolist() == expected.triples.tolist()
     assert written.label.tolist() == expected.label.tolist()
     assert (expected.label == -1).any()

@@ -22,7 +22,7 @@ def test_killed_and_resumed_ends_like_never_killed(tmp_path):
     """SIGKILL in the middle of a run, then --resume: the same weights, bit for bit."""
     data = tmp_path / "b.tsv"
     files.write(board(12), data)
-    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch=16", "--set", "patience=0",
+    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch_size=16", "--set", "patience=0",
                "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     whole = run_doxa("train", data, "--out", tmp_path / "whole", *options, **quiet)

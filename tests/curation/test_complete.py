@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from doxa.calibration.curves import Calibrator
+from doxa.calibration.curves import Curve
 from doxa.curation import complete as completion
 from doxa.curation.complete import complete
 from doxa.errors import DoxaError, UsageError
@@ -48,7 +48,10 @@ def test_a_calibrator_of_steps_per_relation_decides_the_order():
     model, _ = random_model(2)
     steps = (np.array([-3.0, -1.0]), np.array([0.2, 0.9]))
     slopes, offsets = np.array([1.0, 2.0, 0.5, -1.0]), np.array([0.5, 0.0, -0.5, 0.0])
-    model = replace(model, calibrator=Calibrator("isotonic by relation", 1.0, 0.0, slopes, offsets, steps))
+    model = replace(
+        model,
+        calibration=replace(model.calibration, curve=Curve("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)),
+    )
     every = complete(model, min_credence=0, top=10_000)
     assert 3 not in every.triples[:, 1]  # credence that falls with the evidence means nothing
     beliefs = every.beliefs
@@ -73,7 +76,7 @@ def test_relations_and_entities_asked_for():
 
 @pytest.mark.parametrize("verdict", ["entities", "tail", "score"])
 def test_models_that_judge_by_other_evidence(verdict):
-    model, _ = random_model(4, verdict=verdict)
+    model, _ = random_model(4, decision_rule=verdict)
     every = complete(model, min_credence=0, top=10_000)
     assert np.allclose(model.credence(every.beliefs), every.credence)
     assert complete(model, min_credence=0, top=12, rows=1).triples.tolist() == every.triples[:12].tolist()

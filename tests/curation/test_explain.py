@@ -8,11 +8,11 @@ import pytest
 import torch
 from scipy.stats import spearmanr
 
+from doxa.calibration.rules import log_terms
 from doxa.curation.explain import TERMS, explain, touching
 from doxa.curation.influence import pushes
 from doxa.data.batch import Batch
 from doxa.errors import DoxaError
-from doxa.inference import log_terms
 from doxa.render.pages import to_html
 from doxa.systems import build, recipe
 from doxa.training.loop import Trainer

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.thresholds import Weighing
+from doxa.calibration.rules import RuleWeights
 from doxa.curation import fold_in as growing
 from doxa.curation.fold_in import Refit, fold_in, rows_from, with_room
 from doxa.data.beliefs import Beliefs
@@ -97,7 +97,9 @@ def test_room_for_new_names_changes_no_old_answer():
     model, _ = random_model(1)
     some = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
-    model = replace(model, weighing=Weighing(np.arange(16.0).reshape(4, 4), np.ones(4)))
+    model = replace(
+        model, calibration=replace(model.calibration, weights=RuleWeights(np.arange(16.0).reshape(4, 4), np.ones(4)))
+    )
     grown, told = with_room(model, some)
     assert [len(v) for v in (grown.vocabularies.entities, grown.vocabularies.relations, grown.vocabularies.words)] == [
         14,
@@ -109,9 +111,9 @@ def test_room_for_new_names_changes_no_old_answer():
     batch = [np.array([part]) for part in (1, 2, 5)]
     same = [pbe.logits(*(torch.from_numpy(part) for part in batch)).item() for pbe in (model.pbe, grown.pbe)]
     assert same[0] == same[1]
-    assert grown.calibrator.slopes.shape == (5,)
-    assert np.isnan(grown.thresholds.by_relation[4])
-    assert grown.weighing.by_relation[4].tolist() == [1.0] * 4
+    assert grown.calibration.curve.slopes.shape == (5,)
+    assert np.isnan(grown.calibration.thresholds.by_relation[4])
+    assert grown.calibration.weights.by_relation[4].tolist() == [1.0] * 4
 
 
 def test_only_rows_that_may_move_do():

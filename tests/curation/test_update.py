@@ -73,15 +73,15 @@ def test_labels_set_thresholds_and_calibration_anew(model):
     rows += [(t, r, h, -1) for h, r, t, _ in rows]
     labels = beliefs(rows, ("head", "relation", "tail", "label"))
     found = update(model, labels=labels)
-    assert found.model.calibrator.kind != "none"
+    assert found.model.calibration.curve.kind != "none"
     credence = found.model.credence(labels)
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
     with pytest.raises(DoxaError, match="all alike"):
         update(model, labels=labels.where(labels.label == 1))
-    weighed = replace(model, settings=replace(model.settings, verdict="weighed"))
+    weighed = replace(model, settings=replace(model.settings, decision_rule="learned"))
     again = update(weighed, labels=labels).model
-    right = judge(again, labels).verdict == (labels.label == 1)
-    assert again.weighing.by_relation.shape == (len(model.vocabularies.relations), 4)
+    right = judge(again, labels).accepted == (labels.label == 1)
+    assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
     assert right.mean() > 0.8
 
 
@@ -103,13 +103,17 @@ def test_the_same_update_gives_the_same_model(model):
 def test_the_confidence_of_facts_goes_with_them():
     table = board(5, words=False)
     some = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
-    model = fit(some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "holdout": 0.2}))
+    model = fit(
+        some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2})
+    )
     gone = some.take(np.array([10]))
     found = update(model, some.take(np.arange(4)), gone).model
     vocabularies = found.vocabularies
     given = {
         (vocabularies.entities[h], vocabularies.relations[r], vocabularies.entities[t]): c
-        for (h, r, t), c in zip(np.concatenate([found.train, found.valid]).tolist(), found.given, strict=True)
+        for (h, r, t), c in zip(
+            np.concatenate([found.train, found.valid]).tolist(), found.known_confidence, strict=True
+        )
     }
     rows = table.with_columns(confidence=some.confidence).rows()
     assert given == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})

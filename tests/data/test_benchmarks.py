@@ -9,18 +9,18 @@ import zipfile
 
 import pytest
 
-from doxa.data import benchmarks as catalogue
-from doxa.errors import DoxaError, UsageError
+from doxa.data import benchmarks as catalog
+from doxa.errors import BadFile, UnknownName
 
 PARTS = {"train": b"a\tr\tb\nb\tr\tc\n", "valid": b"a\tr\tc\n", "test": b"c\tr\ta\n"}
 
 
 def archive(parts=PARTS):
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as file:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
         for name, content in parts.items():
             file.writestr(f"toy/{name}.txt", content)
-    return made.getvalue()
+    return packed.getvalue()
 
 
 class Server(http.server.BaseHTTPRequestHandler):
@@ -63,7 +63,7 @@ def listed(tmp_path, server, monkeypatch):
     """A list with one set, served here."""
     monkeypatch.setenv("DOXA_CACHE", str(tmp_path / "cache"))
     rows = [
-        f'[toy]\ntitle = "A toy"\nsource = "here"\nlicence = "none"\nurl = "{server.url}"\nentities = 3\nrelations = 1'
+        f'[toy]\ntitle = "A toy"\nsource = "here"\nlicense = "none"\nurl = "{server.url}"\nentities = 3\nrelations = 1'
     ]
     for name, content in PARTS.items():
         rows.append(
@@ -72,43 +72,43 @@ def listed(tmp_path, server, monkeypatch):
         )
     path = tmp_path / "list.toml"
     path.write_text("\n".join(rows))
-    monkeypatch.setattr(catalogue, "LIST", path)
+    monkeypatch.setattr(catalog, "LIST", path)
     return path
 
 
 def test_a_set_is_downloaded_checked_and_then_there_offline(listed, server):
     reports = []
-    folder = catalogue.get("toy", report=lambda have, total: reports.append((have, total)), path=listed)
+    folder = catalog.get("toy", progress=lambda have, total: reports.append((have, total)), path=listed)
     assert {part: (folder / f"{part}.tsv").read_bytes() for part in PARTS} == PARTS
     assert reports[-1] == (len(server.content), len(server.content))
     assert len(server.asked) == 1
-    assert catalogue.get("toy", path=listed) == folder
+    assert catalog.get("toy", path=listed) == folder
     assert len(server.asked) == 1
-    assert list((catalogue.cache() / "downloads").iterdir()) == []
+    assert list((catalog.cache() / "downloads").iterdir()) == []
 
 
 def test_a_download_that_broke_off_goes_on(listed, server):
     server.breaks_after = 100
-    with pytest.raises(DoxaError, match="the same command goes on from there"):
-        catalogue.get("toy", path=listed)
-    assert (catalogue.cache() / "downloads" / "toy.zip.part").stat().st_size == 100
-    assert catalogue.cached("toy") is None
+    with pytest.raises(BadFile, match="the same call resumes from there"):
+        catalog.get("toy", path=listed)
+    assert (catalog.cache() / "downloads" / "toy.zip.part").stat().st_size == 100
+    assert catalog.cached("toy") is None
     server.breaks_after = None
-    assert catalogue.get("toy", path=listed)
+    assert catalog.get("toy", path=listed)
     assert server.asked == [0, 100]
 
 
 def test_a_server_without_ranges_starts_again(listed, server):
-    (catalogue.cache() / "downloads").mkdir(parents=True)
-    (catalogue.cache() / "downloads" / "toy.zip.part").write_bytes(b"left from before")
+    (catalog.cache() / "downloads").mkdir(parents=True)
+    (catalog.cache() / "downloads" / "toy.zip.part").write_bytes(b"left from before")
     server.ranges = False
-    assert catalogue.get("toy", path=listed)
+    assert catalog.get("toy", path=listed)
 
 
 def test_a_download_that_was_complete_is_used(listed, server):
-    (catalogue.cache() / "downloads").mkdir(parents=True)
-    (catalogue.cache() / "downloads" / "toy.zip.part").write_bytes(server.content)
-    assert catalogue.get("toy", path=listed)
+    (catalog.cache() / "downloads").mkdir(parents=True)
+    (catalog.cache() / "downloads" / "toy.zip.part").write_bytes(server.content)
+    assert catalog.get("toy", path=listed)
     assert server.asked == [len(server.content)]
 
 
@@ -116,42 +116,42 @@ def test_a_download_that_was_complete_is_used(listed, server):
     ("content", "message"),
     [
         (archive(PARTS | {"test": b"c\tr\tb\n"}), "toy, test: the MD5 is"),
-        (archive({"train": b"a\tr\tb\n"}), "not the archive expected"),
-        (b"no archive at all", "not the archive expected"),
+        (archive({"train": b"a\tr\tb\n"}), "not the expected archive"),
+        (b"no archive at all", "not the expected archive"),
     ],
 )
-def test_what_is_not_what_was_meant_is_refused_and_removed(listed, server, content, message):
+def test_a_wrong_download_is_refused_and_removed(listed, server, content, message):
     server.content = content
-    with pytest.raises(DoxaError, match=message):
-        catalogue.get("toy", path=listed)
-    assert catalogue.cached("toy") is None
-    assert not (catalogue.cache() / "downloads" / "toy.zip").exists()
-    assert not any(path.name.endswith(".unfinished") for path in catalogue.cache().iterdir())
+    with pytest.raises(BadFile, match=message):
+        catalog.get("toy", path=listed)
+    assert catalog.cached("toy") is None
+    assert not (catalog.cache() / "downloads" / "toy.zip").exists()
+    assert not any(path.name.endswith(".unfinished") for path in catalog.cache().iterdir())
 
 
 def test_a_cached_file_that_changed_is_noticed(listed):
-    folder = catalogue.get("toy", path=listed)
+    folder = catalog.get("toy", path=listed)
     (folder / "train.tsv").write_text("x\tr\ty\n")
-    with pytest.raises(DoxaError, match="is not what was downloaded"):
-        catalogue.get("toy", path=listed)
+    with pytest.raises(BadFile, match="has changed since its download"):
+        catalog.get("toy", path=listed)
 
 
 def test_no_server_and_no_such_set(listed):
-    with pytest.raises(DoxaError, match=r"cannot get http://127\.0\.0\.1:9/x\.zip"):
-        catalogue.get("toy", url="http://127.0.0.1:9/x.zip", path=listed)
-    with pytest.raises(DoxaError, match="cannot get nowhere"):
-        catalogue.get("toy", url="nowhere", path=listed)
-    with pytest.raises(UsageError, match="Did you mean 'toy'"):
-        catalogue.get("toi", path=listed)
+    with pytest.raises(BadFile, match=r"cannot get http://127\.0\.0\.1:9/x\.zip"):
+        catalog.get("toy", url="http://127.0.0.1:9/x.zip", path=listed)
+    with pytest.raises(BadFile, match="cannot get nowhere"):
+        catalog.get("toy", url="nowhere", path=listed)
+    with pytest.raises(UnknownName, match="Did you mean 'toy'"):
+        catalog.get("toi", path=listed)
 
 
 def test_the_commands(doxa, tmp_path, monkeypatch, server):
     monkeypatch.setenv("DOXA_CACHE", str(tmp_path / "cache"))
     code, text, _ = doxa("data", "list", "--json")
-    found = {one["name"]: one for one in json.loads(text)}
+    sets = {one["name"]: one for one in json.loads(text)}
     assert code == 0
-    assert found["fb15k"]["parts"]["test"]["beliefs"] == 59071
-    assert all(part["md5"] or part["sha256"] for one in found.values() for part in one["parts"].values())
+    assert sets["fb15k"]["parts"]["test"]["beliefs"] == 59071
+    assert all(part["md5"] or part["sha256"] for one in sets.values() for part in one["parts"].values())
     assert "wn18rr" in doxa("data", "list")[1]
     code, _, err = doxa("data", "get", "wn18rr", "--from", server.url)
     assert (code, "wn18rr, train: the MD5 is" in err) == (1, True)

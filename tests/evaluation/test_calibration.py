@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doxa.calibration.rules import log_terms
-from doxa.calibration.thresholds import Temperatures
+from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
@@ -59,20 +59,20 @@ def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
 @pytest.fixture(scope="module")
 def model():
     train, valid = split(Beliefs.from_frame(board(6)), (0.2,), seed=0)
-    return fit(train, valid, dimension=8, epochs=30, batch=16, candidates=16, learning_rate=0.5, threads=1)
+    return fit(train, valid, dimension=8, epochs=30, batch_size=16, num_candidates=16, learning_rate=0.5, threads=1)
 
 
 def test_probabilities_of_answers_are_measured_before_and_after_their_temperature(model):
     some = Beliefs.from_frame(board(6)).encode(model.vocabularies)
-    hot = replace(model, temperatures=Temperatures(tail=2.0))
+    hot = replace(model, calibration=replace(model.calibration, temperatures=Temperatures(tail=2.0)))
     found = answer_reliability(hot, some)
-    assert set(found) == {"head", "relation", "relation_said", "tail"}
+    assert set(found) == {"head", "relation", "relation_with_mention", "tail"}
     assert found["head"].nll == found["head"].nll_before
     tails = found["tail"]
     expected_before, expected_after, top, right = [], [], [], []
     for h, r, t in some.triples.tolist():
         answer = hot.tails(some.vocabularies.entities[h], some.vocabularies.relations[r], top=99)
-        plain = replace(model, temperatures=Temperatures()).tails(
+        plain = replace(model, calibration=replace(model.calibration, temperatures=Temperatures())).tails(
             some.vocabularies.entities[h], some.vocabularies.relations[r], top=99
         )
         name = some.vocabularies.entities[t]

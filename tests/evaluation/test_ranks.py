@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics, rank
+from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
 from tests.worlds import beliefs, random_pbe
 
@@ -65,7 +66,7 @@ def test_the_protocol_equals_ranking_by_hand(seed):
     some = world()
     assert some.triples.tolist() == [list(row) for row in ROWS]
     facts = TripleIndex(some.triples, 7, 4)
-    tails, heads, relations = (run(pbe, some, facts) for run in (tail_ranks, head_ranks, relation_ranks))
+    heads, relations, tails = (ranks(pbe, slot, some, facts) for slot in Slot)
     for i, (h, r, t) in enumerate(ROWS):
         scores = [reference.score(model, h, r, x) for x in range(7)]
         assert tails.raw[i] == reference.rank(scores, t)
@@ -82,22 +83,21 @@ def test_the_protocol_equals_ranking_by_hand(seed):
 def test_relations_by_entities_alone_and_by_words_alone():
     pbe, model = random_pbe(5)
     some, facts = world(), TripleIndex(world().triples, 7, 4)
-    pair, said = relation_ranks(pbe, some, facts, "pair"), relation_ranks(pbe, some, facts, "mention")
+    pair, mention = (ranks(pbe, Slot.RELATION, some, facts, use=use) for use in ("pair", "mention"))
     for i, (h, r, t) in enumerate(ROWS):
         assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
         words = some.mention.row(i).tolist()
-        assert said.raw[i] == reference.rank([reference.said(model, x, words) for x in model.relations], r)
+        assert mention.raw[i] == reference.rank([reference.said(model, x, words) for x in model.relations], r)
 
 
-@pytest.mark.parametrize("run", [tail_ranks, head_ranks])
-def test_candidates_of_the_relation_alone(run):
+@pytest.mark.parametrize("slot", ENTITY_SLOTS)
+def test_candidates_of_the_relation_alone(slot):
     pbe, model = random_pbe(7)
     some, facts = world(), TripleIndex(world().triples, 7, 4)
-    column = 2 if run is tail_ranks else 0
-    found = run(pbe, some, facts, facts.positions(column))
+    found = ranks(pbe, slot, some, facts, facts.seen(slot))
     for i, (h, r, t) in enumerate(ROWS):
-        pool = sorted({row[column] for row in ROWS if row[1] == r})
-        if run is tail_ranks:
+        pool = sorted({row[slot] for row in ROWS if row[1] == r})
+        if slot is Slot.TAIL:
             scores, truth = [reference.score(model, h, r, x) for x in pool], pool.index(t)
             drop = {pool.index(z) for x, y, z in ROWS if (x, y) == (h, r)}
         else:
@@ -112,18 +112,18 @@ def test_a_belief_with_an_unseen_name_counts_as_a_guess():
     some = world()
     some.tail[0] = -1
     facts = TripleIndex(world().triples, 7, 4)
-    assert tail_ranks(pbe, some, facts).raw[0] == 4.0
-    assert head_ranks(pbe, some, facts).filtered[0] == 4.0
-    assert relation_ranks(pbe, some, facts).raw[0] == 2.5
+    assert ranks(pbe, Slot.TAIL, some, facts).raw[0] == 4.0
+    assert ranks(pbe, Slot.HEAD, some, facts).filtered[0] == 4.0
+    assert ranks(pbe, Slot.RELATION, some, facts).raw[0] == 2.5
 
 
 def test_small_blocks_change_nothing(monkeypatch):
     pbe, _ = random_pbe(3)
     some, facts = world(), TripleIndex(world().triples, 7, 4)
-    whole = tail_ranks(pbe, some, facts)
+    whole = ranks(pbe, Slot.TAIL, some, facts)
     monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 1)
     monkeypatch.setattr("doxa.pbe.BLOCK_ROWS", 1)
-    assert tail_ranks(pbe, some, facts).filtered.tolist() == whole.filtered.tolist()
+    assert ranks(pbe, Slot.TAIL, some, facts).filtered.tolist() == whole.filtered.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
@@ -134,7 +134,7 @@ def test_mapping_kinds_equal_the_reference(rows):
 
 
 def test_relations_are_ranked_with_words_at_their_share():
-    from doxa.calibration.queries import posed
+    from doxa.calibration.queries import held_out_queries
 
     pbe, _ = random_pbe(5)
     some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
@@ -143,11 +143,11 @@ def test_relations_are_ranked_with_words_at_their_share():
     found = []
     for share in (1.0, 0.01, 20.0):
         pbe.mention_exponent.fill_(share)
-        questions = posed(pbe, some, nothing, "relation_said")
+        questions = held_out_queries(pbe, some, nothing, "relation_with_mention", share)
         with torch.no_grad():
-            table = questions.table(torch.arange(4))
+            table = questions.log_probabilities(torch.arange(4))
         own = table.gather(1, questions.truth[:, None])
         expected = (1 + (table > own).sum(1)).tolist()
-        assert relation_ranks(pbe, some, nothing).raw.tolist() == expected
+        assert ranks(pbe, Slot.RELATION, some, nothing, mention_exponent=share).raw.tolist() == expected
         found.append(expected)
     assert found[1] != found[2]

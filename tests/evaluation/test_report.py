@@ -12,13 +12,14 @@ from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
-from doxa.evaluation.protocol import relation_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate
 from doxa.inference import judge
+from doxa.slots import Slot
 from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
-SETTINGS = {"dimension": 8, "epochs": 60, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 60, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
     assert plain.entity == from_labeled.entity
     judged = evaluate(model, labeled, ["classification"])
     assert judged.protocol["negatives"] == "labels"
-    verdict = judge(model, labeled).verdict
+    verdict = judge(model, labeled).accepted
     assert judged.classification.accuracy == np.mean(verdict == (labeled.label == 1))
     up = labeled.encode(model.vocabularies).relation == model.vocabularies.relations.id("up")
     assert judged.classification.by_relation["up"] == np.mean((verdict == (labeled.label == 1))[up])
@@ -114,7 +115,7 @@ def test_the_filter_knows_valid_too(parts):
 def test_the_confidence_task_measures_the_error_of_the_estimate():
     table = board(4).with_columns(confidence=pl.Series([0.9, 0.3] * 12))
     some = Beliefs.from_frame(table)
-    model = fit(some, objective="confidence", negatives=1, **(SETTINGS | {"holdout": 0.0}))
+    model = fit(some, objective="confidence", negative_weight=1, **(SETTINGS | {"validation_fraction": 0.0}))
     found = evaluate(model, some, ["confidence"]).confidence
     error = model.confidence(some) - some.confidence
     assert found.mse == pytest.approx(np.mean(error**2))
@@ -127,8 +128,8 @@ def test_popularity_answers_with_the_most_frequent():
     facts = TripleIndex(some.triples, len(some.vocabularies.entities), 2)
     popularity = Popularity(facts)
     ask = some.take(np.array([0, 2]))
-    assert tail_ranks(popularity, ask, facts).raw.tolist() == [1.0, 2.0]
-    assert relation_ranks(popularity, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
+    assert ranks(popularity, Slot.TAIL, ask, facts).raw.tolist() == [1.0, 2.0]
+    assert ranks(popularity, Slot.RELATION, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
     plausible = popularity.plausibility(some)
     assert plausible[0] > plausible[2] > plausible[3] - 1e-9
 

@@ -1,7 +1,7 @@
-"""A fuzz run of every reader: `make fuzz`. Whatever a file holds, it is read or refused with the clean error.
+"""Fuzz every reader: `make fuzz`. A reader reads a file or refuses it with a `DoxaError`, whatever the file holds.
 
-Whole files of each format are damaged at random, again and again; a case that ends in anything but a `DoxaError` is
-kept in tests/files/corpus, which the tests run through every reader.
+Valid files of each format are damaged at random; a case that ends in anything but a `DoxaError` is
+kept in tests/formats/corpus, which the tests run through every reader.
 """
 
 import argparse
@@ -18,7 +18,7 @@ import zstandard
 
 from doxa import formats as files
 from doxa.errors import DoxaError
-from doxa.formats.formats import FORMATS
+from doxa.formats.registry import FORMATS
 
 CORPUS = Path(__file__).with_name("corpus")
 
@@ -33,13 +33,13 @@ TOKENS = [
 
 
 def seeds():
-    """A small whole file of every format, and its packed forms."""
+    """A small valid file of every format, plain and compressed."""
     table = pl.DataFrame(
         {
             "head": ["a", "New York", "dbr:Lyon", "é"],
             "relation": ["r", "located in", "dbo:country", "r"],
             "tail": ["b", "USA", '"Lyon"@fr', "_:b1"],
-            "mention": ["said", None, "is in", "x y"],
+            "mention": ["text", None, "is in", "x y"],
             "confidence": [0.5, 1.0, None, 0.25],
         }
     )
@@ -60,28 +60,28 @@ def seeds():
 
 def damaged(content, chance):
     """The content after one to four random changes."""
-    made = bytearray(content)
+    changed = bytearray(content)
     for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(made) + 1)
+        place = chance.randrange(len(changed) + 1)
         kind = chance.randrange(6)
         if kind == 0:
-            made[place:place] = chance.choice(TOKENS)
+            changed[place:place] = chance.choice(TOKENS)
         elif kind == 1:
-            del made[place : place + chance.randint(1, 12)]
-        elif kind == 2 and place < len(made):
-            made[place] = chance.randrange(256)
+            del changed[place : place + chance.randint(1, 12)]
+        elif kind == 2 and place < len(changed):
+            changed[place] = chance.randrange(256)
         elif kind == 3:
-            del made[place:]
+            del changed[place:]
         elif kind == 4:
-            other = chance.randrange(len(made) + 1)
-            made[place:place] = made[other : other + chance.randint(1, 60)]
+            other = chance.randrange(len(changed) + 1)
+            changed[place:place] = changed[other : other + chance.randint(1, 60)]
         else:
-            made[place : place + chance.randint(0, 6)] = chance.choice(TOKENS)
-    return bytes(made)
+            changed[place : place + chance.randint(0, 6)] = chance.choice(TOKENS)
+    return bytes(changed)
 
 
-def tried(form, name, content, folder):
-    """Read a file of this content as this format, stopping and skipping; the fault, if it is not a clean one."""
+def attempt(form, name, content, folder):
+    """Read a file with this content in this format, with both error rules; returns an unexpected exception or None."""
     beside = {"entity2id.txt": b"3\na\t0\nb\t1\nc\t2\n", "relation2id.txt": b"1\nr\t0\n", "train2id.txt": b"1\n0 1 0\n"}
     beside |= {"entity_to_id.tsv.gz": gzip.compress(b"id\tlabel\n0\ta\n1\tb\n"),
                "relation_to_id.tsv.gz": gzip.compress(b"id\tlabel\n0\tr\n")}  # fmt: skip
@@ -91,9 +91,9 @@ def tried(form, name, content, folder):
     path = folder / ("train2id.txt" if form == "openke" else name)
     for on_error in ("raise", "skip"):
         try:
-            found = files.read(path, on_error, format=form)
-            assert found.columns[:1] == ["line"]
-            assert not found.select("head", "relation", "tail").null_count().sum_horizontal().item()
+            table = files.read_frame(path, on_error, options=files.Options(format=form))
+            assert table.columns[:1] == ["line"]
+            assert not table.select("head", "relation", "tail").null_count().sum_horizontal().item()
         except DoxaError:
             continue
         except Exception as fault:
@@ -105,17 +105,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=None)
-    told = parser.parse_args()
-    seed = told.seed if told.seed is not None else time.time_ns() % 2**32
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else time.time_ns() % 2**32
     chance = random.Random(seed)
     logging.getLogger("doxa").setLevel(logging.ERROR)
     whole = list(seeds())
-    end, runs, faults = time.monotonic() + 60 * told.minutes, dict.fromkeys(FORMATS, 0), {}
+    end, runs, faults = time.monotonic() + 60 * arguments.minutes, dict.fromkeys(FORMATS, 0), {}
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
             form, name, content = chance.choice(whole)
             content = damaged(content, chance)
-            fault = tried(form, name, content, Path(folder))
+            fault = attempt(form, name, content, Path(folder))
             runs[form] += 1
             if fault is not None:
                 key = f"{form} {type(fault).__name__} {str(fault)[:60]}"
@@ -125,7 +125,7 @@ def main():
                     kept.write_bytes(content)
                     print(f"{kept}: {type(fault).__name__}: {str(fault)[:160]}", flush=True)
     counts = ", ".join(f"{form} {count:,}" for form, count in runs.items())
-    print(f"seed {seed}: {sum(runs.values()):,} files ({counts}); {len(faults)} faults of their own kind")
+    print(f"seed {seed}: {sum(runs.values()):,} files ({counts}); {len(faults)} different faults")
     raise SystemExit(bool(faults))
 
 

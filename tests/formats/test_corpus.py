@@ -1,11 +1,11 @@
-"""Nasty files, found by fuzzing or thought of: every reader reads or refuses each, with the clean error."""
+"""Malformed files, from fuzzing or by hand: every reader reads them or raises a `DoxaError`."""
 
 import pytest
 
-from doxa.formats.formats import FORMATS
-from tests.formats.fuzz import CORPUS, tried
+from doxa.formats.registry import FORMATS
+from tests.formats.fuzz import CORPUS, attempt
 
-NASTY = [
+MALFORMED = [
     b"",
     b"\n",
     b"\x00",
@@ -45,15 +45,15 @@ NASTY = [
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_nasty_files_are_read_or_refused(tmp_path, form):
-    name = {"openke": "train2id.txt", "pykeen": "numeric_triples.tsv"}.get(form, f"nasty.{form}")
-    for content in NASTY:
-        fault = tried(form, name, content, tmp_path)
+def test_malformed_files_are_read_or_refused(tmp_path, form):
+    name = {"openke": "train2id.txt", "pykeen": "numeric_triples.tsv"}.get(form, f"malformed.{form}")
+    for content in MALFORMED:
+        fault = attempt(form, name, content, tmp_path)
         assert fault is None, (content[:80], fault)
 
 
-def test_what_fuzzing_found_stays_mended(tmp_path):
+def test_cases_from_fuzzing_stay_fixed(tmp_path):
     for case in sorted(path for path in CORPUS.iterdir() if not path.name.startswith(".")):
         form, _, name = case.name.split("-", 2)
-        fault = tried(form, name, case.read_bytes(), tmp_path)
+        fault = attempt(form, name, case.read_bytes(), tmp_path)
         assert fault is None, (case, fault)

@@ -1,4 +1,4 @@
-"""Every format keeps the same promises: what is written is read back, whatever the packing; what is lost is said."""
+"""Promises of every format: reading returns what was written, in any compression; losses are reported."""
 
 import gzip
 import io
@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa import formats as files
-from doxa.errors import DoxaError, UsageError
-from doxa.formats import iris
-from doxa.formats.formats import by_ending
+from doxa.errors import BadFile, DoxaError, UsageError
+from doxa.formats import Options, iris
+from doxa.formats.registry import format_by_ending
 
 COLUMNS = ["head", "relation", "tail", "mention", "confidence"]
 SCHEMA = dict.fromkeys(COLUMNS[:4], pl.String) | {"confidence": pl.Float64}
 WHOLE = ("tsv", "csv", "jsonl", "parquet", "nt", "nq", "ttl", "nell")
-"""Formats that hold all five parts of a belief."""
+"""Formats that hold all five columns of a belief."""
 
 ENDINGS = {"nell": "esv"}
 
@@ -52,11 +52,11 @@ def test_what_is_written_is_read_back(tmp_path_factory, form, rows):
     table = table_of(rows)
     path = tmp_path_factory.mktemp("round") / f"b.{ENDINGS.get(form, form)}"
     files.write(table, path)
-    found = padded(files.read(path))
-    assert found.equals(table)
+    copy = padded(files.read_frame(path))
+    assert copy.equals(table)
     again = path.with_name(f"again.{ENDINGS.get(form, form)}")
-    files.write(found, again)
-    assert padded(files.read(again)).equals(table)
+    files.write(copy, again)
+    assert padded(files.read_frame(again)).equals(table)
 
 
 @given(rows=st.lists(st.tuples(name, st.sampled_from(["located in", "rdf:type", "x"]), name), min_size=1, max_size=6))
@@ -65,9 +65,9 @@ def test_triples_survive_rdf_xml_and_openke(tmp_path_factory, rows):
     table = pl.DataFrame(rows, schema=COLUMNS[:3], orient="row")
     folder = tmp_path_factory.mktemp("round")
     files.write(table, folder / "b.rdf")
-    assert sorted(files.read(folder / "b.rdf").select(COLUMNS[:3]).rows()) == sorted(rows)
+    assert sorted(files.read_frame(folder / "b.rdf").select(COLUMNS[:3]).rows()) == sorted(rows)
     files.write(table, folder / "numbers", format="openke")
-    assert files.read(folder / "numbers" / "train2id.txt").select(COLUMNS[:3]).rows() == rows
+    assert files.read_frame(folder / "numbers" / "train2id.txt").select(COLUMNS[:3]).rows() == rows
 
 
 @given(st.lists(name, min_size=1, max_size=8))
@@ -85,7 +85,7 @@ def test_every_format_comes_plain_and_packed(tmp_path, form, packed):
     table = pl.DataFrame({"head": ["a", "b c"], "relation": ["r", "r"], "tail": ["ü", "d"]})
     path = tmp_path / f"b.{form}{packed}"
     files.write(table, path)
-    assert files.read(path).select(COLUMNS[:3]).equals(table)
+    assert files.read_frame(path).select(COLUMNS[:3]).equals(table)
     start = path.read_bytes()[:4]
     assert (start[:2] == b"\x1f\x8b", start == b"\x28\xb5\x2f\xfd") == (packed == ".gz", packed == ".zst")
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -98,11 +98,11 @@ def test_standard_input_and_output(tmp_path, monkeypatch, form):
     monkeypatch.setattr(sys, "stdout", out)
     files.write(table, "-", format=form)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(out.buffer.getvalue())))
-    assert files.read("-", format=form).select(COLUMNS[:3]).equals(table)
+    assert files.read_frame("-", options=Options(format=form)).select(COLUMNS[:3]).equals(table)
 
 
-def test_what_a_format_cannot_hold_is_said(tmp_path, caplog):
-    table = table_of([("a", "r", "b", "said", 0.5)])
+def test_columns_that_a_format_cannot_hold_are_named(tmp_path, caplog):
+    table = table_of([("a", "r", "b", "text", 0.5)])
     with caplog.at_level(logging.WARNING):
         files.write(table, tmp_path / "b.rdf")
     assert "b.rdf: the format rdf cannot hold confidence, mention; left out" in caplog.text
@@ -115,23 +115,23 @@ def test_what_a_format_cannot_hold_is_said(tmp_path, caplog):
 def test_labels_are_kept(tmp_path, form):
     table = pl.DataFrame({"head": ["a", "b"], "relation": ["r", "r"], "tail": ["c", "c"], "label": [1, -1]})
     files.write(table, tmp_path / f"b.{form}")
-    assert files.read(tmp_path / f"b.{form}")["label"].to_list() == [1, -1]
+    assert files.read_frame(tmp_path / f"b.{form}")["label"].to_list() == [1, -1]
 
 
-def test_endings_tell_the_format():
+def test_the_ending_decides_the_format():
     names = {"a.tsv.gz": "tsv", "a.txt": "tsv", "a.CSV": "csv", "a.ndjson.zst": "jsonl", "train2id.txt": "openke",
              "NELL.08m.1115.esv.csv.gz": "nell", "a.nq.gz": "nq", "a.owl": "rdf", "numeric_triples.tsv.gz": "pykeen",
              "a.xyz": None}  # fmt: skip
-    assert {path: by_ending(path) for path in names} == names
+    assert {path: format_by_ending(path) for path in names} == names
 
 
 def test_an_unknown_format_is_wrong_usage(tmp_path):
     with pytest.raises(UsageError, match=r"no format 'tvs'\. Did you mean 'tsv'"):
-        files.read(tmp_path / "x", format="tvs")
+        files.read_frame(tmp_path / "x", options=Options(format="tvs"))
 
 
 @pytest.mark.parametrize(
-    ("content", "told", "expected"),
+    ("content", "options", "expected"),
     [
         ("a,r,b\n", {}, [("a", "r", "b", None, None)]),
         ('"a, ""b""",r,"c\nd"\n', {}, [('a, "b"', "r", "c\nd", None, None)]),
@@ -145,21 +145,21 @@ def test_an_unknown_format_is_wrong_usage(tmp_path):
         ("\ufeffhead,tail,relation\r\na,b,r\r\n\r\n", {}, [("a", "r", "b", None, None)]),
     ],
 )
-def test_csv_of_any_kind(tmp_path, content, told, expected):
+def test_csv_of_any_kind(tmp_path, content, options, expected):
     path = tmp_path / "b.csv"
     path.write_bytes(content.encode())
-    assert padded(files.read(path, **told)).rows() == expected
+    assert padded(files.read_frame(path, options=Options(**options))).rows() == expected
 
 
 def test_delimiters_header_and_columns_of_unquoted_text(tmp_path):
     path = tmp_path / "b.txt"
     path.write_text("b|a|r\n")
-    found = files.read(path, delimiter="|", columns="tail,head,relation")
-    assert found.select(COLUMNS[:3]).rows() == [("a", "r", "b")]
+    table = files.read_frame(path, options=Options(delimiter="|", columns="tail,head,relation"))
+    assert table.select(COLUMNS[:3]).rows() == [("a", "r", "b")]
     with pytest.raises(DoxaError, match="3 fields where columns=head,relation,tail,- names 4"):
-        files.read(path, delimiter="|", columns="head,relation,tail,-")
+        files.read_frame(path, options=Options(delimiter="|", columns="head,relation,tail,-"))
     with pytest.raises(UsageError, match="expected one character"):
-        files.read(path, delimiter="ab")
+        files.read_frame(path, options=Options(delimiter="ab"))
 
 
 FAULTS = [
@@ -192,8 +192,8 @@ FAULTS = [
 def test_faulty_files_are_refused_with_the_place(tmp_path, file, content, message):
     path = tmp_path / file
     path.write_bytes(content)
-    with pytest.raises(DoxaError) as fault:
-        files.read(path)
+    with pytest.raises(BadFile) as fault:
+        files.read_frame(path)
     assert message in str(fault.value)
     assert str(path) in str(fault.value)
 
@@ -212,7 +212,7 @@ def test_skipping_goes_on_after_a_fault_and_counts(tmp_path, caplog, file, conte
     path = tmp_path / file
     path.write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        assert files.read(path, on_error="skip")["head"].to_list() == kept
+        assert files.read_frame(path, on_error="skip")["head"].to_list() == kept
     assert f"{file}: skipped {3 - len(kept)} of 3" in caplog.text
 
 
@@ -221,22 +221,25 @@ def test_packed_files_cut_short_are_refused(tmp_path):
     for name, packed in (("b.nt.gz", gzip.compress(text)), ("b.ttl.zst", zstandard.compress(text))):
         (tmp_path / name).write_bytes(packed[: len(packed) // 2])
         with pytest.raises(DoxaError, match="not a whole compressed file"):
-            files.read(tmp_path / name)
+            files.read_frame(tmp_path / name)
 
 
 def test_a_parquet_file_must_have_the_columns(tmp_path):
     path = tmp_path / "b.parquet"
     pl.DataFrame({"head": ["a"], "tail": ["b"], "weight": [1]}).write_parquet(path)
     with pytest.raises(DoxaError, match=r"no column relation \(found: head, tail, weight\)"):
-        files.read(path)
+        files.read_frame(path)
     pl.DataFrame({"head": [["a"]], "relation": ["r"], "tail": ["b"]}).write_parquet(path)
     with pytest.raises(DoxaError, match="the column head holds List"):
-        files.read(path)
+        files.read_frame(path)
     pl.DataFrame({"head": ["a", None], "relation": ["r", "r"], "tail": ["b", "b"]}).write_parquet(path)
     with pytest.raises(DoxaError, match="row 2: the head is empty"):
-        files.read(path)
+        files.read_frame(path)
     pl.DataFrame({"h": [1, 2], "relation": ["r", "r"], "tail": [3, 4]}).write_parquet(path)
-    assert files.read(path, columns="head=h").select(COLUMNS[:3]).rows() == [("1", "r", "3"), ("2", "r", "4")]
+    assert files.read_frame(path, options=Options(columns="head=h")).select(COLUMNS[:3]).rows() == [
+        ("1", "r", "3"),
+        ("2", "r", "4"),
+    ]
 
 
 def test_nothing_half_written_is_left_when_the_input_fails(tmp_path):

@@ -8,6 +8,7 @@ import pytest
 
 from doxa import formats as files
 from doxa.errors import DoxaError
+from doxa.formats import Options
 from doxa.formats.nell import patterns
 
 HEADER = (
@@ -34,14 +35,14 @@ def test_a_dump_becomes_beliefs_with_mentions_and_categories(tmp_path):
             ("concept:city:lyon", "generalizations", "concept:city", "[0.5, 0.75]", "[]"),
         )
     )
-    table = files.read(path)
+    table = files.read_frame(path)
     assert table.drop("line").rows() == [
         ("city:lyon", "citylocatedincountry", "country:france", 0.96, "cities like"),
         ("city:lyon", "citylocatedincountry", "country:france", 0.96, ", a city in"),
         ("city:lyon", "citylocatedincountry", "country:france", 0.96, "_"),
         ("city:lyon", "category", "city", 0.75, None),
     ]
-    assert len(files.read(path, patterns=1)) == 2
+    assert len(files.read_frame(path, options=Options(patterns=1))) == 2
 
 
 def test_patterns_of_a_source_in_the_clear_and_of_categories():
@@ -62,7 +63,7 @@ def openke(tmp_path):
 
 def test_openke_folders(openke):
     assert files.dataset(openke).train == openke / "train2id.txt"
-    table = files.read(openke / "train2id.txt")
+    table = files.read_frame(openke / "train2id.txt")
     assert table.rows() == [(2, "a", "r", "b"), (3, "New York", "r", "a")]
 
 
@@ -73,7 +74,7 @@ def test_openke_folders(openke):
         ("train2id.txt", "2\n1 2 0\n0 -1 0\n", "line 3: the tail is '-1'"),
         ("train2id.txt", "2\n1 2 0\n0 x 0\n", "line 3: the tail is 'x'"),
         ("train2id.txt", "3\n1 2 0\n0 1 0\n", "line 1: it says that 3 lines follow, but there are 2"),
-        ("train2id.txt", "two\n1 2 0\n", "line 1: 'two'; expected how many lines follow"),
+        ("train2id.txt", "two\n1 2 0\n", "line 1: 'two'; expected the number of lines that follow"),
         ("train2id.txt", "1\n1 2 0 7\n", "line 2: 4 fields; expected: head tail relation"),
         ("entity2id.txt", "2\na\t0\nb\t5\n", "entity2id.txt, line 3: the number 5"),
         ("entity2id.txt", "2\na\t0\nb\tx\n", "entity2id.txt, line 3: expected the name and number of an entity"),
@@ -82,14 +83,14 @@ def test_openke_folders(openke):
 def test_faulty_openke_files(openke, file, content, message):
     (openke / file).write_text(content)
     with pytest.raises(DoxaError) as fault:
-        files.read(openke / "train2id.txt")
+        files.read_frame(openke / "train2id.txt")
     assert message in str(fault.value)
 
 
 def test_numbers_out_of_range_can_be_skipped(openke, caplog):
     (openke / "train2id.txt").write_text("2\n1 2 0\n0 3 0\n")
     with caplog.at_level(logging.WARNING):
-        assert len(files.read(openke / "train2id.txt", on_error="skip")) == 1
+        assert len(files.read_frame(openke / "train2id.txt", on_error="skip")) == 1
     assert "skipped 1 of 2 lines" in caplog.text
 
 
@@ -100,8 +101,8 @@ def test_a_triples_factory_of_pykeen(tmp_path):
         "numeric_triples": "head\trelation\ttail\n0\t0\t1\n1\t1\t2\n",
     }.items():
         (tmp_path / f"{name}.tsv.gz").write_bytes(gzip.compress(text.encode()))
-    found = files.dataset(tmp_path).train
-    assert files.read(found).select("head", "relation", "tail").rows() == [("a", "r", "b"), ("b", "s", "c é")]
+    train = files.dataset(tmp_path).train
+    assert files.read_frame(train).select("head", "relation", "tail").rows() == [("a", "r", "b"), ("b", "s", "c é")]
 
 
 TURTLE = """@prefix ex: <http://example.org/> .
@@ -115,7 +116,7 @@ def test_annotations_of_turtle_become_confidence(tmp_path, caplog):
     path = tmp_path / "b.ttl"
     path.write_text(TURTLE)
     with caplog.at_level(logging.WARNING):
-        table = files.read(path).select("head", "relation", "tail", "confidence")
+        table = files.read_frame(path).select("head", "relation", "tail", "confidence")
     assert sorted(table.rows()) == [
         ("ex:Lyon", "ex:in", "ex:France", 0.9),
         ("ex:Lyon", "ex:label", '"Lyon"@fr', None),
@@ -124,13 +125,13 @@ def test_annotations_of_turtle_become_confidence(tmp_path, caplog):
     ]
     assert "1 tails are literals" in caplog.text
     assert "1 annotations are neither confidence nor mention" in caplog.text
-    assert "1 annotated statements are not made themselves" in caplog.text
-    assert len(files.read(path, literals="drop")) == 3
+    assert "1 annotated statements are missing or far away" in caplog.text
+    assert len(files.read_frame(path, options=Options(literals="drop"))) == 3
 
 
 def test_annotations_are_found_across_blocks_and_in_any_order(tmp_path, monkeypatch):
     monkeypatch.setattr("doxa.formats.packing.BLOCK", 200)
-    monkeypatch.setattr("doxa.formats.statements.HELD", 2)
+    monkeypatch.setattr("doxa.formats.statements.PENDING", 2)
     lines = [f"<http://e/{i}> <http://e/r> <http://e/x> ." for i in range(20)]
     reified = (
         "_:z <http://www.w3.org/1999/02/22-rdf-syntax-ns#reifies> <<( <http://e/7> <http://e/r> <http://e/x> )>> ."
@@ -139,7 +140,7 @@ def test_annotations_are_found_across_blocks_and_in_any_order(tmp_path, monkeypa
     for place in (0, 7, 8):
         path = tmp_path / f"{place}.nt"
         path.write_text("\n".join([*lines[:place], reified, value, *lines[place:]]))
-        table = files.read(path)
+        table = files.read_frame(path)
         assert len(table) == 20
         assert dict(table.select("head", "confidence").drop_nulls().rows()) == {"http://e/7": 0.25}
 
@@ -148,13 +149,13 @@ def test_names_are_restored_with_their_prefixes(tmp_path):
     (tmp_path / "a.ttl").write_text(
         "@prefix ex: <http://example.org/> .\nex:a ex:r <http://www.wikidata.org/entity/Q1> .\n"
     )
-    options = files.Options()
-    found = list(files.blocks(tmp_path / "a.ttl", options=options))
-    assert found[0].select("head", "tail").rows() == [("ex:a", "wd:Q1")]
-    files.write(found, tmp_path / "a.nt", options)
+    options = Options()
+    tables = list(files.blocks(tmp_path / "a.ttl", options=options))
+    assert tables[0].select("head", "tail").rows() == [("ex:a", "wd:Q1")]
+    files.write_frames(tables, tmp_path / "a.nt", options)
     text = (tmp_path / "a.nt").read_text()
     assert text == "<http://example.org/a> <http://example.org/r> <http://www.wikidata.org/entity/Q1> .\n"
-    assert (
-        files.read(tmp_path / "a.nt", options=files.Options().told(["prefix=x=http://example.org/"]))["head"][0]
-        == "x:a"
-    )
+    parsed = Options().parse(["prefix=x=http://example.org/"])
+    assert files.read_frame(tmp_path / "a.nt", options=parsed)["head"][0] == "x:a"
+    beliefs = files.read(tmp_path / "a.nt", prefixes={"y": "http://example.org/"})
+    assert beliefs.vocabularies.entities.names.to_list() == ["y:a", "wd:Q1"]

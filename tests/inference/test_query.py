@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.calibration.thresholds import Temperatures
+from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.inference.answer import largest
@@ -17,7 +17,7 @@ from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import board, world_of
 
-SETTINGS = {"dimension": 8, "epochs": 100, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
+SETTINGS = {"dimension": 8, "epochs": 100, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -56,10 +56,10 @@ def test_a_temperature_sharpens_or_flattens_one_kind_of_question(model):
         "tail": lambda m: m.tails("1,1", "up", top=99),
         "head": lambda m: m.heads("up", "1,2", top=99),
         "relation": lambda m: m.relations("1,1", "1,2"),
-        "relation_said": lambda m: m.relations("1,1", "1,2", mention="one step up"),
+        "relation_with_mention": lambda m: m.relations("1,1", "1,2", mention="one step up"),
     }
     for kind in asked:
-        hot = replace(model, temperatures=Temperatures(**{kind: 2.0}))
+        hot = replace(model, calibration=replace(model.calibration, temperatures=Temperatures(**{kind: 2.0})))
         for other, ask in asked.items():
             plain, tempered = ask(model), ask(hot)
             assert [c.name for c in plain] == [c.name for c in tempered]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from doxa import formats
-from doxa.data.synthetic import tables
+from doxa.data.synthetic import frames
 from doxa.errors import BadFile
 from doxa.lab import bench
 from doxa.systems import recipe
@@ -15,7 +15,7 @@ from doxa.systems import recipe
 def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for seed, (part, count) in enumerate({"train": 3000, "valid": 100, "test": 200}.items()):
-        formats.write(tables(count, 50, 3, seed=seed), folder / f"{part}.tsv")
+        formats.write(frames(count, 50, 3, seed=seed), folder / f"{part}.tsv")
     return folder
 
 
@@ -30,15 +30,14 @@ def test_training_has_the_matrix_products_as_its_limit(data):
 def test_workers_that_took_too_few_steps_get_more_time(data, monkeypatch):
     budgets = []
 
-    def slow(trainer, workers):
-        budgets.append(trainer.settings.time_budget)
-        state = trainer.memory
-        state.step, state.seconds = (0, 1.0) if len(budgets) < 3 else (2 * bench.MIN_STEPS, 4.0)
-        return state
+    def slow(loop, executor):
+        budgets.append(loop.settings.time_budget)
+        loop.state.step, loop.state.seconds = (0, 1.0) if len(budgets) < 3 else (2 * bench.MIN_STEPS, 4.0)
+        return loop.state
 
-    monkeypatch.setattr(bench, "run_with_workers", slow)
+    monkeypatch.setattr(bench.TrainingLoop, "run", slow)
     beliefs = bench._read(data, "train")
-    speed = bench._worker_speed(beliefs, recipe({"dimension": 4, "batch": 30}), 2, 0.5)
+    speed = bench._worker_speed(beliefs, recipe({"dimension": 4, "batch_size": 30}), 2, 0.5)
     assert budgets == [0.5, 1.0, 2.0]
     assert speed == 2 * bench.MIN_STEPS * 30 / 4.0
 

@@ -11,7 +11,7 @@ from doxa.lab.experiments import Run
 from doxa.lab.selection import TABLES
 from tests.worlds import board
 
-SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch": 16, "threads": 1, "patience": 0}
+SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1, "patience": 0}
 
 
 @pytest.fixture

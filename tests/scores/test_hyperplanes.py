@@ -6,12 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from doxa.config import Settings
 from doxa.data.triples import TripleIndex
 from doxa.scores import SCORES
 from doxa.training.fit import fit
 from tests import reference
-from tests.worlds import beliefs, board
+from tests.worlds import beliefs, board, settings_of
 
 ENTITIES, RELATIONS = 6, 4
 triples = st.lists(
@@ -22,7 +21,7 @@ triples = st.lists(
 
 
 def make(name, seed=0, known=(), **more):
-    settings = Settings(score=name, dimension=5, **more)
+    settings = settings_of(score=name, dimension=5, **more)
     score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -120,7 +119,7 @@ def test_a_step_within_the_hyperplane_is_let_pass():
 
 @pytest.mark.parametrize("name", [name for name in SCORES if name != "hyperplane"])
 def test_the_other_scores_have_no_slant(name):
-    score = SCORES[name](ENTITIES, RELATIONS, Settings(score=name, dimension=6), torch.Generator())
+    score = SCORES[name](ENTITIES, RELATIONS, settings_of(score=name, dimension=6), torch.Generator())
     assert score.slant(torch.tensor([0, 3, 1])).tolist() == [0, 0, 0]
 
 
@@ -157,7 +156,7 @@ def test_a_relation_of_many_is_held_less_strictly_to_its_step():
 
 def test_learning_leaves_the_counted_weights_alone(tmp_path):
     some = beliefs([*board(3, words=False).rows(), ("0,0", "right", "2,2"), ("0,0", "right", "1,2")])
-    model = fit(some, system="transm", dimension=4, epochs=3, holdout=0.0, threads=1)
+    model = fit(some, system="transm", dimension=4, epochs=3, validation_fraction=0.0, threads=1)
     rows = some.triples.tolist()
     expected = [reference.translation_weight(map(tuple, rows), r) for r in range(2)]
     assert expected[0] != expected[1]

@@ -8,10 +8,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from torch import nn
 
-from doxa.config import Settings
 from doxa.scores import SCORES
 from doxa.scores import matrices as maps
 from tests import reference
+from tests.worlds import settings_of
 
 ENTITIES, RELATIONS, WIDTH, HIDDEN = 6, 5, 4, 3
 MATRIX_SCORES = ["structured", "single_layer", "bilinear", "neural_tensor"]
@@ -19,7 +19,7 @@ MATRIX_SCORES = ["structured", "single_layer", "bilinear", "neural_tensor"]
 
 def make(name, seed=0, **more):
     """The score with every number drawn anew, large enough for tanh to bend."""
-    settings = Settings(score=name, dimension=WIDTH, hidden=HIDDEN, **more)
+    settings = settings_of(score=name, dimension=WIDTH, hidden=HIDDEN, **more)
     score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -94,7 +94,7 @@ def test_a_bilinear_form_with_a_diagonal_is_distmult():
 @pytest.mark.parametrize(("name", "own"), [("single_layer", 50), ("neural_tensor", 4)])
 def test_each_score_brings_its_own_width_of_the_layer(name, own):
     def hidden(**more):
-        settings = Settings(score=name, dimension=WIDTH, **more)
+        settings = settings_of(score=name, dimension=WIDTH, **more)
         return SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).output.weight.shape[1]
 
     assert hidden() == own

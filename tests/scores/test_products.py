@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.errors import UsageError
 from doxa.scores import SCORES
@@ -11,11 +10,11 @@ from doxa.systems import build
 from doxa.training.candidates import every_candidate
 from doxa.training.objective import objective
 from tests import reference
-from tests.worlds import beliefs
+from tests.worlds import beliefs, settings_of
 
 
 def make(name):
-    score = SCORES[name](5, 3, Settings(score=name, dimension=6), torch.Generator().manual_seed(0)).double()
+    score = SCORES[name](5, 3, settings_of(score=name, dimension=6), torch.Generator().manual_seed(0)).double()
     with torch.no_grad():
         for parameter in score.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(1))
@@ -46,12 +45,12 @@ def test_distmult_is_symmetric_and_complex_is_not():
 @pytest.mark.parametrize("name", ["complex", "rotate"])
 def test_complex_vectors_need_an_even_dimension(name):
     with pytest.raises(UsageError, match="even dimension, not 5"):
-        build(beliefs([("a", "r", "b"), ("b", "s", "a")]), Settings(score=name, dimension=5))
+        build(beliefs([("a", "r", "b"), ("b", "s", "a")]), settings_of(score=name, dimension=5))
 
 
 def test_the_penalty_joins_the_objective():
     some = beliefs([("a", "r", "b"), ("b", "s", "c")])
-    plain, punished = Settings(score="complex", dimension=4), Settings(score="complex", dimension=4, n3=0.3)
+    plain, punished = settings_of(score="complex", dimension=4), settings_of(score="complex", dimension=4, n3=0.3)
     pbe, batch = build(some, plain), Batch.of(some)
     drawn = every_candidate(pbe)
     more = objective(pbe, batch, drawn, punished) - objective(pbe, batch, drawn, plain)
@@ -61,5 +60,5 @@ def test_the_penalty_joins_the_objective():
 @pytest.mark.parametrize(("name", "scale"), [("translation", 4.0), ("complex", 1.0), ("rotate", 4.0)])
 def test_each_score_brings_its_own_scale(name, scale):
     some = beliefs([("a", "r", "b"), ("b", "s", "c")])
-    assert build(some, Settings(score=name, dimension=4)).scale == scale
-    assert build(some, Settings(score=name, dimension=4, scale=2.5)).scale == 2.5
+    assert build(some, settings_of(score=name, dimension=4)).scale == scale
+    assert build(some, settings_of(score=name, dimension=4, scale=2.5)).scale == 2.5

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
 from doxa.model import Model
@@ -14,7 +13,7 @@ from doxa.training.candidates import draw_candidates, every_candidate
 from doxa.training.fit import fit
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import RowAdagrad
-from tests.worlds import assert_gradients_equal_finite_differences, beliefs
+from tests.worlds import assert_gradients_equal_finite_differences, beliefs, settings_of
 
 ENTITIES, RELATIONS = 8, 4
 VARIANTS = [(name, {}) for name in SCORES] + [
@@ -36,7 +35,7 @@ def variant(request):
 
 def make(variant, dtype=torch.float64, seed=0):
     name, options = variant
-    settings = Settings(score=name, dimension=6, seed=seed, estimator="negative", **options)
+    settings = settings_of(score=name, dimension=6, seed=seed, estimator="negative", **options)
     score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator().manual_seed(seed)).to(dtype)
     triples = np.random.default_rng(seed).integers(0, (ENTITIES, RELATIONS, ENTITIES), (30, 3))
     score.prepare(TripleIndex(triples, ENTITIES, RELATIONS))
@@ -87,7 +86,7 @@ def _gradient_at(variant, seed, gap, dimension=200):
     """The gradient of one question's scores when one candidate lies `gap` from where the score is highest."""
     name, options = variant
     generator = torch.Generator().manual_seed(seed)
-    score = SCORES[name](ENTITIES, RELATIONS, Settings(score=name, dimension=dimension, **options), generator)
+    score = SCORES[name](ENTITIES, RELATIONS, settings_of(score=name, dimension=dimension, **options), generator)
     with torch.no_grad():
         score.entity.weight.normal_(std=2 / dimension**0.5, generator=generator)
         if "relation" in score.relation_tables:
@@ -105,7 +104,7 @@ def world():
 
 def test_only_touched_rows_move(variant):
     name, options = variant
-    settings = Settings(score=name, dimension=6, candidates=2, **options)
+    settings = settings_of(score=name, dimension=6, num_candidates=2, **options)
     some = world()
     pbe = build(some, settings)
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
@@ -126,7 +125,16 @@ def test_only_touched_rows_move(variant):
 def quick(variant, some, **more):
     name, options = variant
     return fit(
-        some, score=name, dimension=6, epochs=3, batch=4, candidates=4, holdout=0.0, threads=1, **options, **more
+        some,
+        score=name,
+        dimension=6,
+        epochs=3,
+        batch_size=4,
+        num_candidates=4,
+        validation_fraction=0.0,
+        threads=1,
+        **options,
+        **more,
     )
 
 

@@ -4,20 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.triples import TripleIndex
 from doxa.scores import SCORES
 from doxa.scores.start import diffuse
 from doxa.systems import build
 from doxa.training.loop import Trainer
 from tests import reference
-from tests.worlds import beliefs
+from tests.worlds import beliefs, settings_of
 
 TRIPLES = np.array([(0, 0, 1), (1, 1, 2), (2, 0, 2), (3, 0, 4), (0, 1, 1)])
 
 
 def make(name="translation", dimension=6):
-    settings = Settings(score=name, dimension=dimension)
+    settings = settings_of(score=name, dimension=dimension)
     return SCORES[name](5, 2, settings, torch.Generator().manual_seed(0)).double()
 
 
@@ -56,9 +55,9 @@ def test_with_neutral_relations_an_entity_is_its_own_best_match(name):
 
 def test_a_model_is_built_there_when_asked_and_can_take_steps_from_it():
     some = beliefs([("a", "r", "b"), ("b", "s", "c"), ("c", "r", "c"), ("d", "s", "a")])
-    settings = Settings(dimension=4, batch=16)
+    settings = settings_of(dimension=4, batch_size=16)
     random = build(some, settings).score.entity.weight.detach()
-    pbe = build(some, settings.changed(diffusion=8))
+    pbe = build(some, settings.changed(graph_smoothing=8))
     expected = reference.diffused(random.numpy(), some.triples.tolist(), 8)
     assert np.allclose(pbe.score.entity.weight.detach(), expected, atol=1e-6)
     assert torch.equal(pbe.score.relation.weight, torch.zeros(2, 4))

@@ -16,7 +16,7 @@ from tests.worlds import board
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(Beliefs.from_frame(board(4)), dimension=4, epochs=2, batch=16, candidates=8, threads=1)
+    return fit(Beliefs.from_frame(board(4)), dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1)
 
 
 @pytest.fixture
@@ -32,11 +32,13 @@ def test_everything_comes_back(model, folder):
     assert loaded.vocabularies.words.names.to_list() == model.vocabularies.words.names.to_list()
     assert np.array_equal(loaded.train, model.train)
     assert np.array_equal(loaded.valid, model.valid)
-    assert np.array_equal(loaded.thresholds.by_relation, model.thresholds.by_relation, equal_nan=True)
-    assert loaded.thresholds.overall == model.thresholds.overall
-    assert loaded.calibrator.as_dict(str) == model.calibrator.as_dict(str)
-    assert loaded.temperatures == model.temperatures
-    assert loaded.weighing is None
+    assert np.array_equal(
+        loaded.calibration.thresholds.by_relation, model.calibration.thresholds.by_relation, equal_nan=True
+    )
+    assert loaded.calibration.thresholds.overall == model.calibration.thresholds.overall
+    assert loaded.calibration.curve.as_dict(str) == model.calibration.curve.as_dict(str)
+    assert loaded.calibration.temperatures == model.calibration.temperatures
+    assert loaded.calibration.weights is None
     assert loaded.origin == model.origin
     assert loaded.curve == model.curve
 
@@ -44,14 +46,14 @@ def test_everything_comes_back(model, folder):
 def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
     """Also where a relation has the weights of all."""
     some = Beliefs.from_frame(board(4))
-    model = fit(some, dimension=4, epochs=2, batch=16, candidates=8, threads=1, verdict="weighed")
-    model.weighing.by_relation[1] = model.weighing.overall
+    model = fit(some, dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1, decision_rule="learned")
+    model.calibration.weights.by_relation[1] = model.calibration.weights.overall
     model.save(tmp_path / "m")
     loaded = Model.load(tmp_path / "m")
-    assert np.array_equal(loaded.weighing.by_relation, model.weighing.by_relation)
-    assert np.array_equal(loaded.weighing.overall, model.weighing.overall)
-    assert len({tuple(row) for row in loaded.weighing.by_relation}) == 2
-    assert judge(loaded, some).verdict.tolist() == judge(model, some).verdict.tolist()
+    assert np.array_equal(loaded.calibration.weights.by_relation, model.calibration.weights.by_relation)
+    assert np.array_equal(loaded.calibration.weights.overall, model.calibration.weights.overall)
+    assert len({tuple(row) for row in loaded.calibration.weights.by_relation}) == 2
+    assert judge(loaded, some).accepted.tolist() == judge(model, some).accepted.tolist()
 
 
 def test_the_folder_tells_what_it_was_trained_on(folder):
@@ -89,8 +91,8 @@ def test_foreign_folders_are_refused(tmp_path, folder):
     for change, message in (
         ({"format": "something else"}, "expected a 'doxa model'"),
         ({"version": 99}, "newer than this doxa reads"),
-        ({"settings": {"color": "red"}}, "no setting 'color'"),
-        ({"calibrator": {}}, "not a whole model"),
+        ({"settings": {"dimension": "red"}}, "dimension"),
+        ({"judge": {}}, "not a whole model"),
         ({"files": None}, "not the manifest"),
     ):
         (folder / "model.json").write_text(json.dumps(manifest | change))
@@ -102,7 +104,7 @@ def test_foreign_folders_are_refused(tmp_path, folder):
 
 
 def test_weights_of_another_size_are_refused(model, folder, tmp_path):
-    other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch=16, candidates=8, threads=1)
+    other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch_size=16, num_candidates=8, threads=1)
     other.save(tmp_path / "other")
     manifest = json.loads((folder / "model.json").read_text())
     (folder / "weights.safetensors").write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())

@@ -13,7 +13,7 @@ from tests.worlds import beliefs, board
 
 @pytest.fixture(scope="module")
 def model():
-    return fit(Beliefs.from_frame(board(3)), dimension=4, epochs=1, batch=8, candidates=4, threads=1)
+    return fit(Beliefs.from_frame(board(3)), dimension=4, epochs=1, batch_size=8, num_candidates=4, threads=1)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def test_what_cannot_be_written_is_refused(model, tmp_path):
     with pytest.raises(UsageError, match="no format has that ending"):
         export(model, tmp_path / "v.xyz")
     alike = fit(beliefs([("a b", "r", "a_b"), ("a_b", "r", "c"), ("c", "s", "a b")]), dimension=2, epochs=1, threads=1)
-    with pytest.raises(DoxaError, match="once its spaces are gone"):
+    with pytest.raises(DoxaError, match="once spaces are replaced"):
         export(alike, tmp_path / "v.vec")
     assert list(tmp_path.iterdir()) == []
 

@@ -6,19 +6,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from doxa.calibration import curves as calibrator
-from doxa.calibration.rules import log_products, log_terms
+from doxa.calibration.curves import fit_curve
+from doxa.calibration.rules import decision_score, log_terms
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.errors import DoxaError
-from doxa.evaluation.protocol import head_ranks, relation_ranks, tail_ranks
+from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
+from doxa.slots import Slot
 from doxa.systems import build
-from doxa.training.fit import _judged, fit
+from doxa.training.fit import fit
 from tests.worlds import board
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}
@@ -45,19 +46,19 @@ def test_candidates_are_the_entities_seen_in_their_position():
 
 def test_thresholds_and_calibration_come_from_validation(model, parts):
     labeled = labeled_beliefs(parts[1].encode(model.vocabularies), model.known, model.settings.seed)
-    scores = log_products(model.pbe, labeled)
+    scores = decision_score(model.pbe, labeled, "product")
     expected = Thresholds.fit(scores, labeled.relation, labeled.label, 2)
-    assert model.thresholds.by_relation.tolist() == expected.by_relation.tolist()
-    assert model.thresholds.overall == expected.overall
-    heard = log_terms(model.pbe, labeled).mean(axis=1)
-    fitted = calibrator.fit(heard, labeled.relation, labeled.label, 2)
-    assert model.calibrator.as_dict(str) == fitted.as_dict(str)
-    assert model.calibrator.kind != "none"
+    assert model.calibration.thresholds.by_relation.tolist() == expected.by_relation.tolist()
+    assert model.calibration.thresholds.overall == expected.overall
+    inputs = log_terms(model.pbe, labeled).mean(axis=1)
+    fitted = fit_curve(inputs, labeled.relation, labeled.label, 2)
+    assert model.calibration.curve.as_dict(str) == fitted.as_dict(str)
+    assert model.calibration.curve.kind != "none"
 
 
 def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
     valid = parts[1].encode(model.vocabularies)
-    found = [run(model.pbe, valid, model.known) for run in (head_ranks, relation_ranks, tail_ranks)]
+    found = [ranks(model.pbe, slot, valid, model.known) for slot in Slot]
     expected = np.mean([Metrics.of(ranks.filtered).mrr for ranks in found])
     best = max(point["quality"] for point in model.curve)
     assert best == pytest.approx(expected)
@@ -66,19 +67,23 @@ def test_early_stopping_looks_at_head_relation_and_tail(model, parts):
 def test_credence_heeds_the_mention_and_the_verdict_does_not(model, parts):
     some = parts[1].encode(model.vocabularies)
     silent = some.without_mentions()
-    assert judge(model, some).verdict.tolist() == judge(model, silent).verdict.tolist()
+    assert judge(model, some).accepted.tolist() == judge(model, silent).accepted.tolist()
     assert not np.allclose(judge(model, some).credence, judge(model, silent).credence)
-    expected = model.calibrator.credence(log_terms(model.pbe, some).mean(axis=1), some.relation)
+    expected = model.calibration.curve.probability(log_terms(model.pbe, some).mean(axis=1), some.relation)
     assert np.allclose(model.credence(some), expected)
+
+
+def with_thresholds(model, thresholds):
+    return replace(model, calibration=replace(model.calibration, thresholds=thresholds))
 
 
 def test_a_belief_right_at_its_threshold_is_held_true(model, parts):
     one = parts[1].encode(model.vocabularies).take(np.array([0]))
-    score = float(log_products(model.pbe, one)[0])
-    at = replace(model, thresholds=Thresholds(np.full(2, score), score))
-    above = replace(model, thresholds=Thresholds(np.full(2, np.nextafter(score, 1)), score))
-    assert judge(at, one).verdict.tolist() == [True]
-    assert judge(above, one).verdict.tolist() == [False]
+    score = float(decision_score(model.pbe, one, "product")[0])
+    at = with_thresholds(model, Thresholds(np.full(2, score), score))
+    above = with_thresholds(model, Thresholds(np.full(2, np.nextafter(score, 1)), score))
+    assert judge(at, one).accepted.tolist() == [True]
+    assert judge(above, one).accepted.tolist() == [False]
 
 
 def test_rows_labeled_false_teach_nothing():
@@ -131,17 +136,7 @@ def test_words_that_mislead_validation_count_less():
     turned = valid.to_frame().with_columns(mention=pl.Series(valid.to_frame()["mention"].to_list()[::-1]))
     settings = {"dimension": 8, "epochs": 30, "batch": 16, "learning_rate": 0.5, "patience": 0, "threads": 1}
     right, wrong = (
-        fit(train, part, **settings).pbe.mention_exponent.item() for part in (valid, Beliefs.from_frame(turned))
+        fit(train, part, **settings).calibration.mention_exponent for part in (valid, Beliefs.from_frame(turned))
     )
     assert wrong < right
     assert wrong != 1
-
-
-def test_more_validation_beliefs_are_judged_where_entities_are_few(parts, monkeypatch):
-    pbe, random = build(parts[0], Settings(dimension=2)), np.random.default_rng(0)
-    monkeypatch.setattr("doxa.training.fit.MOST_JUDGED", 5)
-    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 90_000)
-    assert len(_judged(pbe, parts[0], random)) == 9
-    monkeypatch.setattr("doxa.training.fit.MOST_COMPARED", 10_000)
-    assert len(_judged(pbe, parts[0], random)) == 5
-    assert len(_judged(pbe, parts[0].take(np.arange(3)), random)) == 3

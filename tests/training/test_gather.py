@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.scores import SCORES
 from doxa.systems import build
 from doxa.training.candidates import draw_candidates, every_candidate
 from doxa.training.gather import SparseStep
 from doxa.training.objective import objective
-from tests.worlds import beliefs
+from tests.worlds import beliefs, settings_of
 
 SOME = beliefs(
     [("a", "r", "b", "x y"), ("b", "s", "b", None), ("c", "r", "a", "z y"), ("d", "q", "e", "x")],
@@ -30,7 +29,7 @@ WAYS = [{"estimator": name} for name in ("sampled", "negative", "exact")] + [
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_touched_rows_give_the_same_losses_and_gradients(score, way):
     """The fast step, which never makes a table of scores where it need not, against the plain objective."""
-    settings = Settings(score=score, dimension=4, negatives=3, scale=1.7, **way)
+    settings = settings_of(score=score, dimension=4, negative_weight=3, scale=1.7, **way)
     pbe = build(SOME, settings).double()
     with torch.no_grad():
         pbe.mention.word.weight.normal_(generator=torch.Generator().manual_seed(0))
@@ -53,7 +52,7 @@ def test_touched_rows_give_the_same_losses_and_gradients(score, way):
 
 
 def test_each_touched_row_comes_once():
-    settings = Settings(dimension=4)
+    settings = settings_of(dimension=4)
     pbe = build(SOME, settings)
     SparseStep(pbe, settings).loss(Batch.of(SOME), every_candidate(pbe)).backward()
     rows = pbe.score.entity.weight.grad._indices()[0]

@@ -8,15 +8,14 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.systems import build
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import Trainer
-from tests.worlds import board
+from tests.worlds import board, settings_of
 
-SMALL = Settings(dimension=8, epochs=6, batch=16, candidates=8, checkpoint_seconds=0.0)
+SMALL = settings_of(dimension=8, epochs=6, batch_size=16, num_candidates=8, checkpoint_seconds=0.0)
 
 
 def trainer(settings=SMALL, **more):
@@ -107,7 +106,7 @@ def test_a_time_budget_ends_the_run_and_stretches_the_schedule():
 
 def test_the_learning_rate_falls_linearly_or_stays():
     for schedule, expected in (("linear", [0.1 * (1 - i / 18) for i in range(18)]), ("constant", [0.1] * 18)):
-        run = trainer(SMALL.changed(schedule=schedule, batch=8, epochs=6, learning_rate=0.1))
+        run = trainer(SMALL.changed(schedule=schedule, batch_size=8, epochs=6, learning_rate=0.1))
         rates = []
         step = run.optimizer.step
         run.optimizer.step = lambda rate, step=step, rates=rates: (rates.append(rate), step(rate))

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from doxa.training.constraints import constrain, constraints
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
@@ -15,14 +15,13 @@ from doxa.errors import UsageError
 from doxa.scores.pairwise import Places
 from doxa.systems import build, recipe
 from doxa.training.candidates import Candidates, every_candidate
-from doxa.training.constraints import constrain, constraints
 from doxa.training.gather import SparseStep
 from doxa.training.loop import Trainer
 from doxa.training.objective import estimates, margin_estimate, objective, softmax_estimate
 from doxa.training.optimizers import RowAdagrad, RowSGD
 from doxa.training.weights import TermWeighting, corrupted_head_share, term_weighting
 from tests import reference
-from tests.worlds import assert_gradients_equal_finite_differences, beliefs, board, random_pbe
+from tests.worlds import assert_gradients_equal_finite_differences, beliefs, board, random_pbe, settings_of
 
 ENTITIES, RELATIONS = 7, 4
 HEADS, LINKS, TAILS = [0, 2, 4, 6], [0, 1, 3], [1, 2, 5, 6]
@@ -81,7 +80,7 @@ def test_the_hinge_equals_the_reference(others, truth, margin, left_out):
 )
 @hypothesis_settings(max_examples=40)
 def test_margin_ranking_equals_the_reference(seed, norm, avoid_known, weights, bernoulli, crowd):
-    s = Settings(dimension=3, scale=1.5, norm=norm, objective="margin", margin=1.7, **weights)
+    s = settings_of(dimension=3, scale=1.5, norm=norm, objective="margin", margin=1.7, **weights)
     pbe, slow = random_pbe(seed, norm=norm)
     some, rows = world(seed)
     known = [tuple(triple) for triple in some.triples.tolist()]
@@ -107,7 +106,7 @@ def test_margin_ranking_equals_the_reference(seed, norm, avoid_known, weights, b
 @given(st.integers(0, 10_000), st.sampled_from(["sampled", "negative"]))
 @hypothesis_settings(max_examples=20)
 def test_every_estimator_can_leave_known_facts_out(seed, estimator):
-    s = Settings(dimension=3, scale=1.5, estimator=estimator, negatives=3)
+    s = settings_of(dimension=3, scale=1.5, estimator=estimator, negative_weight=3)
     pbe, slow = random_pbe(seed)
     some, rows = world(seed)
     known = [tuple(triple) for triple in some.triples.tolist()]
@@ -129,7 +128,7 @@ def test_a_known_fact_left_out_may_score_as_high_as_it_likes():
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize("weights", [ALL_FOUR, JRME], ids=["all", "jrme"])
 def test_the_gradient_of_margin_ranking_equals_finite_differences(norm, weights):
-    s = Settings(dimension=3, scale=1.5, norm=norm, objective="margin", margin=1.7, **weights)
+    s = settings_of(dimension=3, scale=1.5, norm=norm, objective="margin", margin=1.7, **weights)
     pbe, _ = random_pbe(3, norm=norm, objective="margin")
     some, rows = world(3)
     facts = TripleIndex(some.triples, ENTITIES, RELATIONS)
@@ -210,7 +209,7 @@ def test_exactly_the_known_candidates_are_left_out(known, seed):
     assert torch.equal(found.heads, drawn.heads)
 
 
-SMALL = {"dimension": 4, "epochs": 2, "batch": 16, "candidates": 8}
+SMALL = {"dimension": 4, "epochs": 2, "batch_size": 16, "num_candidates": 8}
 
 
 def trainer(some, **values):
@@ -222,7 +221,7 @@ def trainer(some, **values):
 def test_where_everything_is_known_nothing_is_held_against_it(avoid_known):
     """Every triple of three entities is a fact: without known ones there is no falsehood left to learn from."""
     some = beliefs([(h, r, t) for h in "abc" for r in "xy" for t in "abc"])
-    run = trainer(some, system="transe", avoid_known=avoid_known, entity_norm="free")
+    run = trainer(some, system="transe", filter_negatives=avoid_known, entity_norm="free")
     before = run.pbe.score.entity.weight.clone()
     run.run()
     assert (run.memory.curve[0].loss == 0) is avoid_known
@@ -232,12 +231,12 @@ def test_where_everything_is_known_nothing_is_held_against_it(avoid_known):
 def test_ranking_corrupts_with_any_entity_and_both_sides_alike():
     """c is never a head, yet it is a falsehood as good as another; likelihoods keep to E_h and E_t."""
     some = beliefs([("a", "r", "b"), ("a", "s", "c"), ("b", "r", "c")])
-    ranking = trainer(some, system="transe", learning_rate=1.0, candidates=512, entity_norm="free")
+    ranking = trainer(some, system="transe", learning_rate=1.0, num_candidates=512, entity_norm="free")
     drawn = ranking._candidates(0, np.arange(3))
     assert drawn.heads.tolist() == drawn.tails.tolist() == [0, 1, 2]
-    one = trainer(some, system="transe", candidates=1)._candidates(5, np.arange(3))
+    one = trainer(some, system="transe", num_candidates=1)._candidates(5, np.arange(3))
     assert one.heads.tolist() == one.tails.tolist()
-    pbe = trainer(some, candidates=512)
+    pbe = trainer(some, num_candidates=512)
     assert pbe._candidates(0, np.arange(3)).heads.tolist() == np.unique(some.head).tolist()
 
 
@@ -251,7 +250,7 @@ def test_a_question_with_a_crowd_of_answers_counts_as_if_it_had_fewer():
 
 def test_facts_are_counted_only_where_some_terms_count_more():
     for alike in ({}, {"objective": "margin"}, {"objective": "margin", "corruption": "uniform"}):
-        assert term_weighting(Settings(**alike), lambda: pytest.fail("counted")) is None
+        assert term_weighting(settings_of(**alike), lambda: pytest.fail("counted")) is None
 
 
 @pytest.mark.parametrize(("corruption", "crowd"), [("uniform", 0), ("uniform", 1), ("bernoulli", 0), ("bernoulli", 1)])
@@ -288,7 +287,7 @@ def test_the_trainer_takes_its_emphasis_from_the_settings():
     some = beliefs([("a", "r", t) for t in "bcde"] + [("b", "s", "c")])
     first = {}
     for corruption, crowd in (("uniform", 0), ("bernoulli", 0), ("uniform", 2)):
-        run = trainer(some, system="transe", corruption=corruption, crowd=crowd, candidates=512)
+        run = trainer(some, system="transe", corruption=corruption, max_answers=crowd, num_candidates=512)
         drawn, batch = run._candidates(0, np.arange(5)), Batch.of(some)
         term_weights = TermWeighting(TripleIndex(some.triples, 5, 2), corruption == "bernoulli", crowd).of(batch)
         expected = objective(run.pbe, batch, drawn, run.settings, term_weights).sum().item()
@@ -351,7 +350,7 @@ def test_a_vector_without_length_stays_what_it_is():
 @pytest.mark.parametrize("rule", ["unit", "ball"])
 def test_constraints_hold_from_the_start_and_after_every_step(rule):
     some = Beliefs.from_frame(board(3))
-    run = trainer(some, system="transe", entity_norm=rule, learning_rate=2.0, candidates=2, schedule="constant")
+    run = trainer(some, system="transe", entity_norm=rule, learning_rate=2.0, num_candidates=2, schedule="constant")
 
     def kept():
         lengths = run.pbe.score.entity.weight.norm(dim=1)
@@ -369,7 +368,7 @@ def test_constraints_hold_from_the_start_and_after_every_step(rule):
 def test_the_l2_penalty_joins_the_objective(score):
     """The squares of every number the score of a belief is made of; an entity that is head and tail counts twice."""
     some = beliefs([("a", "r", "b"), ("b", "s", "b")])
-    settings = Settings(score=score, dimension=4, hidden=2, objective="margin")
+    settings = settings_of(score=score, dimension=4, hidden=2, objective="margin")
     pbe, batch = build(some, settings).double(), Batch.of(some)
     every = every_candidate(pbe)
     more = objective(pbe, batch, every, settings.changed(l2=0.3)) - objective(pbe, batch, every, settings)
@@ -381,7 +380,7 @@ def test_the_l2_penalty_joins_the_objective(score):
 
 def test_the_slant_of_hyperplanes_joins_the_objective():
     some = beliefs([("a", "r", "b"), ("b", "s", "b"), ("a", "r", "c")])
-    settings = Settings(score="hyperplane", dimension=4, objective="margin")
+    settings = settings_of(score="hyperplane", dimension=4, objective="margin")
     pbe, batch = build(some, settings).double(), Batch.of(some)
     every = every_candidate(pbe)
     more = objective(pbe, batch, every, settings.changed(orthogonality=0.2)) - objective(pbe, batch, every, settings)

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.scores.pairwise import Places
 from doxa.systems import build
@@ -18,7 +17,7 @@ from doxa.training.gather import SparseStep
 from doxa.training.objective import estimates, log_logistic, objective, softmax_estimate
 from tests import reference
 from tests.test_pbe import batch
-from tests.worlds import assert_gradients_equal_finite_differences, beliefs, random_pbe
+from tests.worlds import assert_gradients_equal_finite_differences, beliefs, random_pbe, settings_of
 
 ROWS = [(0, 0, 1, [0, 2]), (5, 3, 6, []), (2, 1, 2, [4]), (3, 2, 1, [0, 1, 2, 3])]
 CONFIDENCE = [0.9, 0.3, float("nan"), 1.0]
@@ -47,7 +46,7 @@ def weights_of(s):
 @hypothesis_settings(max_examples=40, deadline=None)
 def test_every_objective_equals_the_reference(seed, kind, norm, confidence):
     objective_name, estimator = kind
-    s = Settings(dimension=3, scale=1.5, norm=norm, objective=objective_name, estimator=estimator, negatives=3,
+    s = settings_of(dimension=3, scale=1.5, norm=norm, objective=objective_name, estimator=estimator, negative_weight=3,
                  confidence=confidence, head_weight=0.7, relation_weight=1.3, tail_weight=0.9, mention_weight=0.4,
                  epsilon=1e-3, eta=1e-2)  # fmt: skip
     pbe, world = random_pbe(seed, norm=norm)
@@ -65,7 +64,7 @@ def test_every_objective_equals_the_reference(seed, kind, norm, confidence):
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_confidence_as_label_equals_the_reference(seed):
     """c · log Pr(1|·) + (1 − c) · log Pr(0|·) in every term; a belief without confidence is wholly true."""
-    s = Settings(dimension=3, scale=1.5, confidence="label", negatives=3, epsilon=1e-3, eta=1e-2)
+    s = settings_of(dimension=3, scale=1.5, confidence="label", negative_weight=3, epsilon=1e-3, eta=1e-2)
     pbe, world = random_pbe(seed)
     found = objective(pbe, given_batch(), candidates(), s).tolist()
     for row, c, value in zip(ROWS, CONFIDENCE, found, strict=True):
@@ -77,7 +76,7 @@ def test_confidence_as_label_equals_the_reference(seed):
 
 def test_with_every_candidate_the_softmax_estimate_is_exact():
     pbe, world = random_pbe(11)
-    found = estimates(pbe, given_batch(), every_candidate(pbe), Settings(estimator="exact", dimension=3, scale=1.5))
+    found = estimates(pbe, given_batch(), every_candidate(pbe), settings_of(estimator="exact", dimension=3, scale=1.5))
     for i, (h, r, t, words) in enumerate(ROWS):
         assert found.head[i].exp().item() == pytest.approx(reference.pr_head(world, h, r, t))
         assert found.relation[i].exp().item() == pytest.approx(reference.pr_relation(world, h, r, t))
@@ -98,7 +97,7 @@ def test_the_logistic_is_floored_and_never_above_one():
 def test_every_term_of_the_objective_moves_its_vectors(term, parameter):
     """With all other terms off, the one left still has a gradient of its own kind."""
     off = dict.fromkeys(("head_weight", "relation_weight", "tail_weight", "mention_weight"), 0.0)
-    s = Settings(dimension=3, scale=1.5, **(off | {term: 1.0}))
+    s = settings_of(dimension=3, scale=1.5, **(off | {term: 1.0}))
     pbe, world = random_pbe(12)
     loss = objective(pbe, given_batch(), candidates(), s).sum()
     loss.backward()
@@ -116,7 +115,7 @@ def test_every_term_of_the_objective_moves_its_vectors(term, parameter):
                                                  ("likelihood", "exact"), ("confidence", "negative")])  # fmt: skip
 @pytest.mark.parametrize("norm", [1, 2])
 def test_the_gradient_of_the_objective_equals_finite_differences(kind, estimator, norm):
-    s = Settings(dimension=3, scale=1.5, norm=norm, objective=kind, estimator=estimator, negatives=3)
+    s = settings_of(dimension=3, scale=1.5, norm=norm, objective=kind, estimator=estimator, negative_weight=3)
     pbe, _ = random_pbe(13, norm=norm, estimator=estimator)
     drawn = every_candidate(pbe) if estimator == "exact" else candidates()
 
@@ -142,7 +141,7 @@ def test_the_softmax_holds_however_far_the_truth_lies_from_the_others(gap):
 def test_the_short_way_to_the_sum_equals_the_long_one_at_any_scale(score, scale):
     """Also where exponentials overflow in float32."""
     some = beliefs([("a", "r", "b"), ("b", "s", "c"), ("c", "r", "d"), ("d", "t", "a")])
-    s = Settings(score=score, dimension=4, scale=scale)
+    s = settings_of(score=score, dimension=4, scale=scale)
     pbe = build(some, s)
     batch, drawn = Batch.of(some), every_candidate(pbe)
     step = SparseStep(pbe, s).loss(batch, drawn)

@@ -10,7 +10,7 @@ from doxa.systems import SYSTEMS, recipe
 from doxa.training.tuning import BEST, space, tune
 from tests.worlds import board
 
-GIVEN = {"dimension": 8, "epochs": 3, "batch": 16, "candidates": 128, "patience": 0, "threads": 1}
+GIVEN = {"dimension": 8, "epochs": 3, "batch_size": 16, "num_candidates": 128, "patience": 0, "threads": 1}
 
 
 def world():
@@ -47,8 +47,8 @@ def test_the_best_trial_is_kept_as_settings(tmp_path):
     own = recipe(GIVEN)
     first, *others = (one.values for one in found.trials[:3])
     own_values = {"learning_rate": own.learning_rate, "relation_weight": 1.0, "scale": 4.0, "entity_norm": "free"}
-    assert first == own_values | {"crowd": 0}
-    assert others == [first | {"crowd": 16}, first | {"entity_norm": "unit"}]
+    assert first == own_values | {"max_answers": 0}
+    assert others == [first | {"max_answers": 16}, first | {"entity_norm": "unit"}]
     assert read_toml(tmp_path / BEST) == found.best
     assert found.best.items() >= GIVEN.items()
     assert recipe(found.best).scale == found.best["scale"]
@@ -69,7 +69,7 @@ def test_a_search_goes_on_where_it_was(tmp_path):
 
 def test_what_was_given_is_not_turned(tmp_path):
     train, valid = world()
-    held = GIVEN | {"learning_rate": 0.2, "scale": 3.0, "relation_weight": 1.0, "crowd": 0}
+    held = GIVEN | {"learning_rate": 0.2, "scale": 3.0, "relation_weight": 1.0, "max_answers": 0}
     found = tune(train, valid, tmp_path, given=held, seconds=60, trials=1)
     assert set(found.trials[0].values) == {"entity_norm"}
     assert "candidates" in space(recipe({}), words=False)

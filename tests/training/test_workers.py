@@ -6,7 +6,6 @@ import signal
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.systems import build
@@ -15,7 +14,7 @@ from doxa.training.executors.workers import run_with_workers
 from doxa.training.fit import fit
 from doxa.training.loop import Trainer
 from tests.test_toy_world import SETTINGS, withheld
-from tests.worlds import board
+from tests.worlds import board, settings_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -34,7 +33,7 @@ def _no_longer_than_a_minute():
     signal.signal(signal.SIGALRM, before)
 
 
-SMALL = Settings(dimension=8, epochs=6, batch=8, candidates=8, checkpoint_seconds=0.0, workers=2)
+SMALL = settings_of(dimension=8, epochs=6, batch_size=8, num_candidates=8, checkpoint_seconds=0.0, workers=2)
 
 
 def trainer(settings=SMALL, **more):

@@ -1,8 +1,8 @@
-"""Learning with several workers: processes on shared tables, without locks, one thread each.
+"""Workers: processes on shared tables, without locks, one thread each.
 
-Every worker takes each N-th batch of an epoch and updates the shared tables as it goes; two that touch the same row
-at the same moment may lose one of two small steps, which does no harm but makes the run not exactly repeatable.
-Between epochs the workers wait while this process validates, keeps the best weights and writes the checkpoint.
+Every worker takes each N-th step of an epoch and updates the shared tables. Two that update the same row at the same
+moment may lose one of two small steps: harmless, but the run is not exactly repeatable. Between epochs the workers wait
+while the main process validates, keeps the best weights and writes the checkpoint.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event, Semaphore
 
@@ -22,7 +20,8 @@ import torch
 from torch import Tensor
 
 from doxa.errors import DoxaError
-from doxa.training.loop import Trainer, TrainState
+from doxa.training.executors import EpochProgress, Fraction
+from doxa.training.steps import Steps
 
 POLL = 0.1
 """Seconds between two looks at the workers."""
@@ -30,57 +29,74 @@ POLL = 0.1
 
 @dataclass(frozen=True)
 class _Shared:
-    """What the processes have in common besides the tables."""
+    """What the processes share besides the tables: the steps of the epoch, progress, and signals."""
 
-    epoch: Tensor
     steps: Tensor
+    done: Tensor
     losses: Tensor
     start: list[Semaphore]
     ended: Semaphore
     stop: Event
-    trouble: SimpleQueue[str]
+    errors: SimpleQueue[str]
     leader: int
 
 
-def run_with_workers(trainer: Trainer, workers: int) -> TrainState:
-    """Learn like `Trainer.run`, with several worker processes."""
-    if sys.platform == "win32" or "fork" not in multiprocessing.get_all_start_methods():
-        raise DoxaError("several workers need a system that can fork processes", "use --workers 1")
-    workers = min(workers, trainer.steps_per_epoch)
-    context = multiprocessing.get_context("fork")
-    trainer.warm_up(backward=False)  # where there are other devices, PyTorch forbids a fork after it
-    trainer.pbe.share_memory()
-    for total in trainer.optimizer.state().values():
-        _shared(total)
-    shared = _Shared(
-        epoch=_shared(torch.zeros(1, dtype=torch.int64)),
-        steps=_shared(torch.zeros(workers, dtype=torch.int64)),
-        losses=_shared(torch.zeros(workers, dtype=torch.float64)),
-        start=[context.Semaphore(0) for _ in range(workers)],
-        ended=context.Semaphore(0),
-        stop=context.Event(),
-        trouble=context.SimpleQueue(),
-        leader=os.getpid(),
-    )
-    began = time.monotonic() - trainer.memory.seconds
-    crew = [
-        context.Process(target=_work, args=(trainer, shared, place, began), daemon=True) for place in range(workers)
-    ]
-    try:
-        with trainer.patient_interrupts():
-            for process in crew:
-                process.start()
-            _lead(trainer, shared, crew, began)
-    finally:
-        shared.stop.set()
-        for semaphore in shared.start:
+class Workers:
+    """Runs every N-th step in each of N worker processes. `fraction` of a run is fixed when it starts."""
+
+    exact = False
+
+    def __init__(self, steps: Steps, workers: int, fraction: Fraction) -> None:
+        if sys.platform == "win32" or "fork" not in multiprocessing.get_all_start_methods():
+            raise DoxaError("several workers need a system that can fork processes", "use one worker")
+        workers = min(workers, steps.per_epoch)
+        context = multiprocessing.get_context("fork")
+        steps.pbe.share_memory()
+        for total in steps.optimizer.state().values():
+            _shared(total)
+        self._state = _Shared(
+            steps=_shared(torch.zeros(2, dtype=torch.int64)),
+            done=_shared(torch.zeros(workers, dtype=torch.int64)),
+            losses=_shared(torch.zeros(workers, dtype=torch.float64)),
+            start=[context.Semaphore(0) for _ in range(workers)],
+            ended=context.Semaphore(0),
+            stop=context.Event(),
+            errors=context.SimpleQueue(),
+            leader=os.getpid(),
+        )
+        self._processes = [
+            context.Process(target=_work, args=(steps, self._state, place, fraction), daemon=True)
+            for place in range(workers)
+        ]
+        for process in self._processes:
+            process.start()
+
+    def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
+        state = self._state
+        state.steps[0], state.steps[1] = steps.start, steps.stop
+        state.done.zero_()
+        state.losses.zero_()
+        for semaphore in state.start:
             semaphore.release()
-        for process in crew:
+        waiting = len(self._processes)
+        while waiting:
+            waiting -= state.ended.acquire(timeout=POLL)
+            if waiting and any(process.exitcode is not None for process in self._processes):
+                message = "" if state.errors.empty() else state.errors.get()
+                raise DoxaError(message or "a worker process was killed; perhaps memory ran out")
+            yield EpochProgress(int(state.done.sum()), float(state.losses.sum()))
+
+    def stop(self) -> None:
+        self._state.stop.set()
+
+    def close(self) -> None:
+        self._state.stop.set()
+        for semaphore in self._state.start:
+            semaphore.release()
+        for process in self._processes:
             process.join(timeout=5)
             if process.is_alive():
                 process.kill()
-    trainer.keep_best()
-    return trainer.memory
 
 
 def _shared(tensor: Tensor) -> Tensor:
@@ -88,75 +104,31 @@ def _shared(tensor: Tensor) -> Tensor:
     return moved
 
 
-def _lead(trainer: Trainer, shared: _Shared, crew: Sequence[BaseProcess], began: float) -> None:
-    """Start every epoch, watch it, and close it."""
-    memory, saved, first = trainer.memory, time.monotonic(), (trainer.memory.step, trainer.memory.seconds)
-    while not memory.finished and not trainer.interrupted:
-        shared.epoch[0] = memory.epoch
-        shared.steps.zero_()
-        shared.losses.zero_()
-        for semaphore in shared.start:
-            semaphore.release()
-        waiting = len(crew)
-        while waiting:
-            waiting -= shared.ended.acquire(timeout=POLL)
-            if waiting and any(process.exitcode is not None for process in crew):
-                told = "" if shared.trouble.empty() else shared.trouble.get()
-                raise DoxaError(told or "a worker process was ended from outside; perhaps memory ran out")
-            if trainer.interrupted:
-                shared.stop.set()
-            memory.step = memory.epoch * trainer.steps_per_epoch + int(shared.steps.sum())
-            memory.epoch_loss, memory.seconds = float(shared.losses.sum()), time.monotonic() - began
-            if trainer.report:
-                beliefs = (memory.step - first[0]) * len(trainer.beliefs) / trainer.steps_per_epoch
-                trainer.report(trainer.progress(beliefs / max(memory.seconds - first[1], 1e-9)))
-        taken = int(shared.steps.sum())
-        if taken == trainer.steps_per_epoch:
-            trainer.end_epoch(began)
-        memory.finished |= trainer.fraction(memory.step, memory.seconds) >= 1
-        if taken != trainer.steps_per_epoch and not (memory.finished or trainer.interrupted):
-            raise DoxaError(f"the workers took {taken} of {trainer.steps_per_epoch} steps; this is a fault in doxa")
-        due = trainer.interrupted or time.monotonic() - saved > trainer.settings.checkpoint_seconds
-        if due and not memory.finished:
-            _save(trainer)
-            saved = time.monotonic()
-
-
-def _save(trainer: Trainer) -> None:
-    """A checkpoint goes on at the start of the epoch under way."""
-    step, loss = trainer.memory.step, trainer.memory.epoch_loss
-    trainer.memory.step, trainer.memory.epoch_loss = trainer.memory.epoch * trainer.steps_per_epoch, 0.0
-    trainer.save()
-    trainer.memory.step, trainer.memory.epoch_loss = step, loss
-
-
-def _work(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
-    """One worker process; what stops it is told to the one that leads."""
+def _work(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:
+    """One worker process; an error reaches the main process as text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
     try:
-        _take_part(trainer, shared, place, began)
+        _take_part(steps, state, place, fraction)
     except DoxaError as fault:
-        shared.trouble.put(str(fault))
+        state.errors.put(str(fault))
     except Exception as fault:
-        shared.trouble.put(f"a worker failed: {type(fault).__name__}: {fault}")
+        state.errors.put(f"a worker failed: {type(fault).__name__}: {fault}")
 
 
-def _take_part(trainer: Trainer, shared: _Shared, place: int, began: float) -> None:
-    """Every N-th step of each epoch called out."""
-    workers = len(shared.start)
+def _take_part(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:
+    """Every N-th step of each epoch that the main process starts."""
+    workers = len(state.start)
     while True:
-        while not shared.start[place].acquire(timeout=1):
-            if os.getppid() != shared.leader:  # it was killed
+        while not state.start[place].acquire(timeout=1):
+            if os.getppid() != state.leader:  # it was killed
                 return
-        if shared.stop.is_set():
+        if state.stop.is_set():
             return
-        epoch = int(shared.epoch[0])
-        order, steps = trainer.order(epoch), trainer.steps_per_epoch
-        for number in range(epoch * steps + place, (epoch + 1) * steps, workers):
-            fraction = trainer.fraction(number, time.monotonic() - began)
-            if fraction >= 1 or shared.stop.is_set() or os.getppid() != shared.leader:
+        for number in range(int(state.steps[0]) + place, int(state.steps[1]), workers):
+            share = fraction(number)
+            if share >= 1 or state.stop.is_set() or os.getppid() != state.leader:
                 break
-            shared.losses[place] += trainer.step(number, order, fraction)
-            shared.steps[place] += 1
-        shared.ended.release()
+            state.losses[place] += steps.take(number, share)
+            state.done[place] += 1
+        state.ended.release()

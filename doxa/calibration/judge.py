@@ -1,0 +1,224 @@
+"""Judge: everything fitted on validation data, from which credence, verdict and expected confidence are read."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from doxa.calibration.confidence import confidence_input, fit_expected_confidence
+from doxa.calibration.curves import Curve, fit_curve
+from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
+from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
+from doxa.calibration.thresholds import Numbers, Thresholds
+from doxa.calibration.unseen import degree_prior, fit_unseen_thresholds
+from doxa.config import Settings
+from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import labeled_beliefs
+from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import UNKNOWN, Ids, Vocabulary
+from doxa.errors import CannotAnswer
+from doxa.pbe import PBE
+
+MAX_JUDGED = 20_000
+"""Validation beliefs used for thresholds and curves at most, where entities are many."""
+
+MAX_SCORED = 1e9
+"""Scores of validation beliefs against entities, within which more beliefs are used."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Everything fitted on validation data.
+
+    `rule` is the decision rule (`doxa.calibration.rules`), `thresholds` are its thresholds, and `weights` the weights
+    of the rule `learned`. `curve` turns the calibration input into credence. `temperatures` scale the logits of
+    answers, `mention_exponent` is the exponent of Pr(r|m) in Eq. 6 (1 in the paper). `unseen` are thresholds for
+    triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences.
+    """
+
+    rule: str
+    thresholds: Thresholds
+    curve: Curve
+    temperatures: Temperatures = field(default_factory=Temperatures)
+    mention_exponent: float = 1.0
+    weights: RuleWeights | None = None
+    unseen: Thresholds | None = None
+    expected_confidence: Curve | None = None
+
+    @classmethod
+    def unfitted(cls, relations: int, rule: str = "product") -> Judge:
+        """A judge without validation data: σ(log credence), thresholds 0, temperatures 1."""
+        return cls(rule, Thresholds.unfitted(relations), Curve.unfitted(relations))
+
+    @classmethod
+    def fit(
+        cls,
+        pbe: PBE,
+        settings: Settings,
+        facts: TripleIndex,
+        beliefs: Beliefs,
+        unseen: Beliefs | None = None,
+        *,
+        held_out: bool = True,
+        can_classify: bool = True,
+    ) -> Judge:
+        """Fit everything to validation beliefs, in the model's ids and with known names only.
+
+        `facts` are those of training; `unseen` are validation beliefs with unknown names. With `held_out` false the
+        beliefs are those of training: temperatures and weights are not fitted, since the number of known answers would
+        give positives away. `can_classify` says whether the system classifies triples.
+        """
+        positives = beliefs.positives()
+        known = facts.union(positives.triples) if held_out else facts
+        exponent = fit_mention_exponent(pbe, positives) if held_out and pbe.mention is not None else 1.0
+        pbe.mention_exponent.fill_(exponent)
+        rule = decision_rule(settings)
+        rule = "entities" if rule == "learned" and not held_out else rule
+        judge = replace(cls.unfitted(pbe.relations, rule), mention_exponent=exponent)
+        expected = None
+        if can_classify:
+            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
+            labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
+            if len(labeled):
+                judge = judge.refit(pbe, settings, facts, labeled)
+            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
+            expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
+        return replace(
+            judge,
+            unseen=fit_unseen_thresholds(facts, unseen),
+            temperatures=fit_temperatures(pbe, positives, facts, exponent) if held_out else Temperatures(),
+            expected_confidence=expected,
+        )
+
+    def refit(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
+        """The same with thresholds, weights and curve fitted to labeled beliefs with known names."""
+        assert labeled.label is not None
+        relation, label = labeled.relation, labeled.label
+        weights = None
+        if self.rule == "learned":
+            table = features(pbe, labeled, facts)
+            weights = RuleWeights.fit(table, relation, label, pbe.relations)
+            scores, inputs = weights.decision_score(table, relation), table[:, :2].sum(axis=1)
+        else:
+            scores = decision_score(pbe, labeled, self.rule)
+            inputs = scores
+            if self.rule == "product":
+                inputs = calibration_input(pbe, labeled, self.rule, self.mention_exponent)
+        return replace(
+            self,
+            weights=weights,
+            thresholds=Thresholds.fit(scores, relation, label, pbe.relations),
+            curve=fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed),
+        )
+
+    def judge(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> tuple[Numbers, NDArray[np.bool_]]:
+        """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
+
+        A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
+        false where validation had no such beliefs.
+        """
+        credence, verdict = np.full(len(beliefs), np.nan), np.zeros(len(beliefs), bool)
+        rows = np.flatnonzero(beliefs.seen)
+        known = beliefs.take(rows)
+        scores, inputs = self._scores(pbe, known, facts)
+        credence[rows] = self.curve.probability(inputs, known.relation)
+        verdict[rows] = scores >= self.thresholds.of(known.relation)
+        if self.unseen is not None:
+            rows = np.flatnonzero(~beliefs.seen)
+            prior, kind = degree_prior(facts, beliefs.take(rows))
+            verdict[rows] = prior >= self.unseen.of(kind)
+        return credence, verdict
+
+    def _scores(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> tuple[Numbers, Numbers]:
+        """Decision score and calibration input of each belief, (n,) each."""
+        if self.weights is not None:
+            table = features(pbe, beliefs, facts)
+            return self.weights.decision_score(table, beliefs.relation), table[:, :2].sum(axis=1)
+        inputs = calibration_input(pbe, beliefs, self.rule, self.mention_exponent)
+        if self.rule != "product":
+            return inputs, inputs
+        mentioned = pbe.mention is not None and len(beliefs.mention.values)
+        return decision_score(pbe, beliefs, self.rule) if mentioned else 3 * inputs, inputs
+
+    def confidence(self, pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+        """The confidence each belief is expected to carry, (n,), in the model's ids; NaN for an unknown name."""
+        if self.expected_confidence is None:
+            raise CannotAnswer(
+                "this model cannot predict confidence: none of its validation beliefs carried one",
+                "train with validation beliefs that do",
+            )
+        confidence = np.full(len(beliefs), np.nan)
+        rows = np.flatnonzero(beliefs.seen)
+        known = beliefs.take(rows)
+        inputs = confidence_input(pbe, settings, known, self.mention_exponent)
+        confidence[rows] = self.expected_confidence.probability(inputs, known.relation)
+        return confidence
+
+    def grow(self, relations: int) -> Judge:
+        """The same with `relations` more relations, which use what was fitted over all relations."""
+        if not relations:
+            return self
+        return replace(
+            self,
+            thresholds=self.thresholds.grow(relations),
+            curve=self.curve.grow(relations),
+            weights=self.weights and self.weights.grow(relations),
+            unseen=None,
+            expected_confidence=self.expected_confidence and self.expected_confidence.grow(relations),
+        )
+
+    def to_dict(self, relations: Vocabulary) -> dict[str, Any]:
+        """Plain data for the model folder, with relations by name."""
+        name, unseen, expected = relations.__getitem__, self.unseen, self.expected_confidence
+        return {
+            "rule": self.rule,
+            "thresholds": self.thresholds.as_dict(name),
+            "curve": self.curve.as_dict(name),
+            "temperatures": asdict(self.temperatures),
+            "mention_exponent": self.mention_exponent,
+            "weights": self.weights and self.weights.as_dict(name),
+            "unseen": unseen
+            and {
+                "overall": unseen.overall,
+                "by_kind": [None if np.isnan(x) else float(x) for x in unseen.by_relation],
+            },
+            "expected_confidence": expected and expected.as_dict(name),
+        }
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any], relations: Vocabulary) -> Judge:
+        """The inverse of `to_dict`; a KeyError where a relation is not in the vocabulary."""
+        count = len(relations)
+
+        def ids(names: list[str]) -> Ids:
+            rows = relations.ids(pl.Series(names, dtype=pl.String))
+            if (rows == UNKNOWN).any():
+                raise KeyError(names[int(np.argmin(rows))])
+            return rows
+
+        weights, unseen, expected = stored["weights"], stored["unseen"], stored["expected_confidence"]
+        return cls(
+            rule=stored["rule"],
+            thresholds=Thresholds.from_dict(stored["thresholds"], count, ids),
+            curve=Curve.from_dict(stored["curve"], count, ids),
+            temperatures=Temperatures(**stored["temperatures"]),
+            mention_exponent=float(stored["mention_exponent"]),
+            weights=weights and RuleWeights.from_dict(weights, count, ids),
+            unseen=unseen and Thresholds(np.array(unseen["by_kind"], float), unseen["overall"]),
+            expected_confidence=expected and Curve.from_dict(expected, count, ids),
+        )
+
+
+def decision_rule(settings: Settings) -> str:
+    """The decision rule of the settings."""
+    return settings.decision_rule
+
+
+def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
+    """A sample small enough to be scored against all entities."""
+    most = max(MAX_JUDGED, int(MAX_SCORED // max(pbe.entities, 10_000)))
+    return beliefs.take(random.permutation(len(beliefs))[:most]) if len(beliefs) > most else beliefs

@@ -1,0 +1,103 @@
+"""Temperatures of answer probabilities, and the exponent of the mention in Eq. 6; both maximize the likelihood of
+validation beliefs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from doxa.calibration.curves import MIN_LABELS
+from doxa.calibration.queries import KINDS, held_out_queries
+from doxa.calibration.thresholds import Numbers
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
+from doxa.pbe import PBE
+
+MAX_TABLE = 2e7
+"""Size of the score table that temperatures are fitted on, at most."""
+
+MIN_QUERIES = 20
+"""Validation beliefs used however large the tables are."""
+
+
+@dataclass(frozen=True)
+class Temperatures:
+    """Answer probabilities are softmax(logits / temperature), with one temperature per kind of query.
+
+    `relation_with_mention` is for a relation query with a mention, `relation` for one without.
+    """
+
+    head: float = 1.0
+    relation: float = 1.0
+    relation_with_mention: float = 1.0
+    tail: float = 1.0
+
+
+@torch.no_grad()
+def fit_temperatures(pbe: PBE, valid: Beliefs, facts: TripleIndex, mention_exponent: float = 1.0) -> Temperatures:
+    """The temperatures that make positive validation beliefs most likely among the answers not in `facts`."""
+    valid = _sample(valid, int(MAX_TABLE / max(pbe.entities, pbe.relations)))
+    if len(valid) < MIN_LABELS:
+        return Temperatures()
+
+    def best(kind: str) -> float:
+        queries = held_out_queries(pbe, valid, facts, kind, mention_exponent)
+        if not len(queries.truth):
+            return 1.0
+        return best_temperature(queries.log_probabilities(torch.arange(len(queries.truth))), queries.truth)
+
+    return Temperatures(**{kind: best(kind) for kind in KINDS})
+
+
+@torch.no_grad()
+def fit_mention_exponent(pbe: PBE, valid: Beliefs) -> float:
+    """The exponent of Pr(r|m) in Eq. 6 that suits the positive validation beliefs with a mention; 1 if they are few."""
+    stated = valid.where((valid.mention.lengths > 0) & (valid.relation >= 0))
+    stated = _sample(stated, int(MAX_TABLE / pbe.relations))
+    if len(stated) < MIN_LABELS or not pbe.score.tells_relations:
+        return 1.0
+    b = Batch.of(stated)
+    exponent = best_mention_exponent(
+        pbe.log_relations(b.head, b.tail), pbe.log_relations_said(b.words, b.offsets), b.relation
+    )
+    return float(np.float32(exponent))
+
+
+def _sample(beliefs: Beliefs, most: int) -> Beliefs:
+    most = max(MIN_QUERIES, most)
+    return beliefs.take(np.random.default_rng(0).permutation(len(beliefs))[:most]) if len(beliefs) > most else beliefs
+
+
+def best_temperature(logits: Tensor, truth: Tensor) -> float:
+    """The temperature T with the highest likelihood of the truth under softmax(logits / T); (n, C), (n,) → [1/50, 50].
+
+    The prior of log T is normal around 0 with deviation ½, so that a few beliefs cannot move T far.
+    """
+    from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
+
+    def loss(log_temperature: float) -> float:
+        logs = (logits.double() / np.exp(log_temperature)).log_softmax(1)
+        return -float(logs.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-np.log(50), np.log(50)), method="bounded").x))
+
+
+def best_mention_exponent(pair: Tensor, mention: Tensor, truth: Tensor) -> float:
+    """β/α with the highest likelihood of the truth under softmax(α · pair + β · mention); (n, R), (n, R), (n,) →
+    [1/50, 50].
+
+    `pair` is log Pr(r|h,t) and `mention` log Pr(r|m). log α and log β have the prior of `best_temperature`.
+    """
+    from scipy.optimize import minimize
+
+    def loss(logs: Numbers) -> float:
+        alpha, beta = np.exp(np.clip(logs, -4, 4))
+        shares = (alpha * pair.double() + beta * mention.double()).log_softmax(1)
+        return -float(shares.gather(1, truth[:, None]).sum()) + 2 * float(np.square(logs).sum())
+
+    alpha, beta = np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x)
+    return float(np.clip(beta / alpha, 1 / 50, 50))

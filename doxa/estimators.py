@@ -1,0 +1,345 @@
+"""Estimators of the log probabilities that training maximizes: value and derivative together.
+
+    exact, sampled   softmax over the truth and all (sampled) candidates          (Eqs 8–10, 12)
+    negative         negative sampling                                            (Eqs 13–18)
+    margin           − mean hinge loss: in place of a log probability, for the systems before PBE
+
+A term is one log probability of Eq. 1 for a batch. An estimator maps the truth's score and the candidates' scores to a
+value per belief and its derivatives by both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from doxa.config import Settings
+from doxa.data.batch import Batch
+from doxa.data.triples import Pairs, TripleIndex
+from doxa.pbe import PBE
+from doxa.scores.base import VectorScore
+from doxa.scores.pairwise import PairScores, Places, Scores, scaled, table_of
+from doxa.slots import Slot
+
+LARGE = 1e30
+"""Sums of exponentials beyond this are computed again, relative to the largest."""
+
+
+class Estimate(NamedTuple):
+    """Value per belief, (B,), and its derivatives by the truth's score, (B,), and by the candidates' scores.
+
+    The latter are factor · weights, (B, 1) · (B, C).
+    """
+
+    value: Tensor
+    by_truth: Tensor
+    weights: Tensor
+    factor: Tensor
+
+
+Estimator = Callable[[Tensor, Tensor, Places], Estimate]
+"""truth (B,), candidates' scores (B, C), places of true candidates → estimate; the scores are overwritten."""
+
+
+def softmax(truth: Tensor, scores: Tensor, true: Places) -> Estimate:
+    """log p = log exp(truth) / (exp(truth) + Σ exp(score)), true candidates left out.
+
+    Exact when the candidates are all there are (Eqs 8–10, 12). Derivatives: 1 − p by the truth, −softmax by the scores.
+    Everything is relative to the largest score, so nothing overflows.
+    """
+    scores[true.rows, true.columns] = -torch.inf
+    top = torch.maximum(scores.amax(1), truth) if scores.shape[1] else truth
+    weights = scores.sub_(top[:, None]).exp_()
+    share = (truth - top).exp_()
+    total = weights.sum(1).add_(share)
+    return Estimate(truth - top - total.log(), 1 - share / total, weights, -1 / total[:, None])
+
+
+def fused_softmax(truth: Tensor, scores: PairScores, true: Places) -> Estimate | None:
+    """`softmax` relative to the truth, in one pass over the table: log p = −log(1 + Σ exp(score − truth)).
+
+    None where the truth lies so far below other scores that exponentials overflow.
+    """
+    weights, total = scores.exponentials(scores.offset - truth, true)
+    share = total.add_(1.0).reciprocal_()
+    if not share.amin().item() > 1 / LARGE:
+        return None
+    return Estimate(share.log(), 1 - share, weights, -share[:, None])
+
+
+def margin_ranking(truth: Tensor, scores: Tensor, true: Places, margin: float) -> Estimate:
+    """− mean [γ + score − truth]₊ over false candidates. Every candidate within the margin has the same derivative."""
+    short = scores.add_((margin - truth)[:, None]).clamp_min_(0)
+    short[true.rows, true.columns] = 0.0
+    share = 1 / _count_false(scores, true)
+    value = -short.sum(1) * share
+    within = short.sign_()
+    return Estimate(value, within.sum(1) * share, within, -share[:, None])
+
+
+def negative_sampling(
+    truth: Tensor, scores: Tensor, true: Places, weight: int, floor: float, label: Tensor | None = None
+) -> Estimate:
+    """log Pr(1|truth) + k · mean log Pr(0|candidate) over false candidates (Eqs 13–16).
+
+    A belief with a soft `label` c, (B,), has c · log Pr(1|truth) + (1 − c) · log Pr(0|truth) as its first part.
+    """
+    value, by_truth = log_logistic(truth, floor)
+    if label is not None:
+        refused, by_refused = log_logistic(-truth, floor)
+        value, by_truth = label * value + (1 - label) * refused, label * by_truth - (1 - label) * by_refused
+    values, slopes = log_logistic(-scores, floor)
+    values[true.rows, true.columns] = 0.0
+    slopes[true.rows, true.columns] = 0.0
+    share = weight / _count_false(scores, true)
+    return Estimate(value + values.sum(1) * share, by_truth, slopes, -share[:, None])
+
+
+def log_logistic(logits: Tensor, floor: float) -> tuple[Tensor, Tensor]:
+    """log Pr(1|·) with Pr(1|·) = σ(logit) + floor, at most 1 (Eqs 17, 18), and its derivative by the logit.
+
+    d log(σ + floor) = σ (1 − σ) / (σ + floor), 0 where the probability is cut to 1.
+    """
+    sigmoid = logits.sigmoid()
+    if not floor:
+        return torch.nn.functional.logsigmoid(logits), 1 - sigmoid
+    probability = (sigmoid + floor).clamp_max_(1.0)
+    slope = (sigmoid * (1 - sigmoid)).div_(probability)
+    return probability.log(), slope.masked_fill_(probability == 1.0, 0.0)
+
+
+def _count_false(scores: Tensor, true: Places) -> Tensor:
+    """How many candidates of each belief are false, (B,), at least 1."""
+    count = torch.bincount(true.rows, minlength=len(scores))
+    return (scores.shape[1] - count).clamp_min(1).to(scores.dtype)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Ids that every belief of a batch is compared with in each slot, sorted and distinct.
+
+    `true` are the places that must not count as false, by slot; None stands for each belief's own truth alone.
+    """
+
+    heads: Tensor
+    relations: Tensor
+    tails: Tensor
+    true: dict[Slot, Places] | None = None
+
+    @classmethod
+    def every(cls, pbe: PBE) -> Candidates:
+        """All of E_h, R and E_t, for exact probabilities."""
+        return cls(*(pbe.seen[slot] for slot in Slot))
+
+    def of(self, slot: Slot) -> Tensor:
+        return (self.heads, self.relations, self.tails)[slot]
+
+    def true_places(self, batch: Batch) -> dict[Slot, Places]:
+        """Where candidates must not count as false for the beliefs of a batch."""
+        return self.true or {slot: find(batch.column(slot), self.of(slot)) for slot in Slot}
+
+    def without_known(self, batch: Batch, known: TripleIndex) -> Candidates:
+        """The same candidates, of which none that completes a known fact counts as false."""
+        columns = (batch.head.numpy(), batch.relation.numpy(), batch.tail.numpy())
+        return replace(self, true={slot: _find_pairs(known.answers(slot, *columns), self.of(slot)) for slot in Slot})
+
+
+def find(ids: Tensor, candidates: Tensor) -> Places:
+    """The place of each id among the candidates, which are sorted and distinct, where it is there."""
+    from doxa.scores import kernels  # slow to load, and for training alone
+
+    rows, columns = kernels.find(ids.numpy(), candidates.numpy())
+    return Places(torch.from_numpy(rows), torch.from_numpy(columns))
+
+
+def _find_pairs(known: Pairs, candidates: Tensor) -> Places:
+    query, answer = (torch.from_numpy(part) for part in known)
+    places = find(answer, candidates)
+    return Places(query[places.rows], places.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Vectors of the heads, relations and tails of a batch, (B, d), and of its candidates, (C, d)."""
+
+    head: Tensor
+    relation: Tensor
+    tail: Tensor
+    heads: Tensor
+    relations: Tensor
+    tails: Tensor
+
+    @property
+    def triple(self) -> list[Tensor]:
+        return [self.head, self.relation, self.tail]
+
+
+class Term(NamedTuple):
+    """One log probability of Eq. 1 for a batch: head, relation or tail given the rest, or relation given the mention.
+
+    `floor` is ε or η of its logistic (Eqs 17, 18).
+    """
+
+    name: str
+    weight: float
+    truth: Tensor
+    scores: Scores
+    true: Places
+    floor: float
+
+
+def terms(
+    pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, vectors: Vectors | None = None
+) -> Iterator[Term]:
+    """The terms that have a weight, one after the other; from `vectors` where the score needs no more than those."""
+    true = candidates.true_places(batch)
+    truth, scores = _by_id(pbe, batch, candidates) if vectors is None else _by_vector(pbe, vectors)
+    for slot, weight in (
+        (Slot.HEAD, settings.head_weight),
+        (Slot.TAIL, settings.tail_weight),
+        (Slot.RELATION, settings.relation_weight),
+    ):
+        if weight:
+            yield Term(str(slot), weight, truth, scores(slot), true[slot], settings.epsilon)
+    if settings.mention_weight and pbe.mention is not None and len(batch.words):
+        mentions = pbe.mention.embed(batch.words, batch.offsets)
+        if vectors is None:
+            table = pbe.relation_vectors
+            relation, relations = table(batch.relation), table(candidates.relations)
+        else:
+            relation, relations = vectors.relation, vectors.relations
+        truth_by_mention, by_mention = pbe.mention.each(mentions, relation), pbe.mention(mentions, relations)
+        yield Term("mention", settings.mention_weight, truth_by_mention, by_mention, true[Slot.RELATION], settings.eta)
+
+
+def _by_id(pbe: PBE, batch: Batch, candidates: Candidates) -> tuple[Tensor, Callable[[Slot], Scores]]:
+    """Scaled scores of the truth and, by slot, of the candidates, looked up by id."""
+    return pbe.logit(batch), lambda slot: pbe.logits(slot, batch, candidates.of(slot))
+
+
+def _by_vector(pbe: PBE, vectors: Vectors) -> tuple[Tensor, Callable[[Slot], Scores]]:
+    """The same from vectors; the tables of scores are not computed yet."""
+    score, scale, triple = pbe.score, pbe.scale, vectors.triple
+    assert isinstance(score, VectorScore)
+
+    def pairs(slot: Slot) -> Scores:
+        candidates = (vectors.heads, vectors.relations, vectors.tails)[slot]
+        return scaled(score.pairs(slot, *triple, candidates), scale)
+
+    tails = pairs(Slot.TAIL)
+    truth = tails.beside(vectors.tail) if isinstance(tails, PairScores) else scale * score.each(*triple)
+    return truth, lambda slot: tails if slot is Slot.TAIL else pairs(slot)
+
+
+def estimator(settings: Settings, term: Term, batch: Batch) -> Estimator:
+    """The estimator that the settings name, for one term."""
+    if settings.training_estimator == "margin":
+        return partial(margin_ranking, margin=settings.margin)
+    if settings.training_estimator == "negative":
+        label = known_confidence(batch, term.truth) if settings.confidence == "label" else None
+        return partial(negative_sampling, weight=settings.negative_weight, floor=term.floor, label=label)
+    return softmax
+
+
+def known_confidence(batch: Batch, like: Tensor) -> Tensor:
+    """The confidence of each belief, (B,); 1 for a belief that came without."""
+    return batch.confidence.nan_to_num(1.0).to(like.dtype)
+
+
+def estimate(term: Term, batch: Batch, settings: Settings) -> Tensor:
+    """The estimated log probability of each belief, (B,), with gradients."""
+    rule = estimator(settings, term, batch)
+    values: Tensor = _OfTable.apply(term.truth, table_of(term.scores), term.true, rule)  # type: ignore[no-untyped-call]
+    return values
+
+
+def log_credence(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Tensor:
+    """Estimated log credence of each belief, (B,): ⅓ of the weighted sum of its terms (Eqs 1, 6)."""
+    return weighted_terms(terms(pbe, batch, candidates, settings), batch, settings, pbe.score.entity.weight)
+
+
+def weighted_terms(parts: Iterator[Term], batch: Batch, settings: Settings, like: Tensor) -> Tensor:
+    """⅓ Σ weight · estimate over the terms, (B,); a belief without mention has no mention term."""
+    total = like.new_zeros(len(batch))
+    for term in parts:
+        values = estimate(term, batch, settings)
+        if term.name == "mention":
+            values = torch.where(batch.mentioned, values, torch.zeros_like(values))
+        total = total + term.weight / 3 * values
+    return total
+
+
+def weighted_sum(term: Term, rule: Estimator, weights: Tensor) -> Tensor:
+    """Σ weight · estimate over the beliefs of a batch; computes the gradient while the table of scores is at hand."""
+    if isinstance(term.scores, Tensor):
+        each: Tensor = _OfTable.apply(term.truth, term.scores, term.true, rule)  # type: ignore[no-untyped-call]
+        return (weights * each).sum()
+    points, candidates, offset = term.scores.points, term.scores.candidates, term.scores.offset
+    total: Tensor = _WeightedSum.apply(  # type: ignore[no-untyped-call]
+        term.truth, points, candidates, offset, term.scores, term.true, rule, weights
+    )
+    return total
+
+
+class _OfTable(torch.autograd.Function):
+    """An estimate from a table of scores."""
+
+    @staticmethod
+    def forward(ctx: Any, truth: Tensor, table: Tensor, true: Places, rule: Estimator) -> Tensor:
+        result = rule(truth, table.clone(), true)
+        ctx.save_for_backward(result.by_truth, result.weights, result.factor)
+        return result.value
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        by_truth, weights, factor = ctx.saved_tensors
+        return gradients[0] * by_truth, weights * (gradients[0][:, None] * factor), None, None
+
+
+class _WeightedSum(torch.autograd.Function):
+    """The table of scores becomes the table of its derivatives and is freed; what is kept has the size of the batch."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        truth: Tensor,
+        points: Tensor,
+        candidates: Tensor,
+        offset: Tensor | float,
+        scores: PairScores,
+        true: Places,
+        rule: Estimator,
+        weights: Tensor,
+    ) -> Tensor:
+        scores = replace(scores, points=points, candidates=candidates, offset=offset)
+        result = fused_softmax(truth, scores, true) if rule is softmax else None
+        by_offset = -result.by_truth if result else None
+        if result is None:
+            result, by_offset = _of_pairs(truth, scores, true, rule, ctx.needs_input_grad[3])
+        factors = result.factor * (weights * scores.slope)[:, None]
+        of_points, of_candidates = scores.pull(result.weights, factors, points, candidates)
+        of_offset = by_offset.dot(weights) if by_offset is not None else weights.new_zeros(())
+        ctx.save_for_backward(result.by_truth * weights, of_points, of_candidates, of_offset)
+        return result.value.dot(weights)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        parts = ctx.saved_tensors
+        factor = gradients[0].item()
+        of_truth, of_points, of_candidates, of_offset = parts if factor == 1 else [part * factor for part in parts]
+        return of_truth, of_points, of_candidates, of_offset if ctx.needs_input_grad[3] else None, *[None] * 4
+
+
+def _of_pairs(
+    truth: Tensor, scores: PairScores, true: Places, rule: Estimator, with_offset: bool
+) -> tuple[Estimate, Tensor | None]:
+    """An estimate whose weights are as `pull` takes them, and its derivative by the offset of the scores, (B,)."""
+    values = scores.values(scores.points, scores.candidates)
+    result = rule(truth, torch.add(torch.as_tensor(scores.offset), values, alpha=scores.slope), true)
+    by_offset = result.factor[:, 0] * result.weights.sum(1) if with_offset else None
+    return result._replace(weights=scores.weights(result.weights, values)), by_offset

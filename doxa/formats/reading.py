@@ -1,0 +1,96 @@
+"""Read files of beliefs: as frames block by block, as one frame, or as `Beliefs`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from doxa.data.beliefs import Beliefs
+from doxa.data.profile import Profile, profile
+from doxa.errors import BadFile, one_of
+from doxa.formats import packing
+from doxa.formats.columns import check
+from doxa.formats.dataset import dataset
+from doxa.formats.faults import EXPECTED, Faults, OnError
+from doxa.formats.iris import Prefixes
+from doxa.formats.options import Options
+from doxa.formats.registry import format_to_read, module_of
+
+
+def read(
+    path: str | Path,
+    *,
+    on_error: OnError = "raise",
+    allow_zero_confidence: bool = False,
+    format: str = "",
+    delimiter: str = "",
+    header: str = "auto",
+    columns: str = "",
+    literals: str = "keep",
+    patterns: int = 3,
+    prefixes: Mapping[str, str] | None = None,
+) -> Beliefs:
+    """Read the beliefs of a file in any format, plain or compressed; `-` is standard input.
+
+    `on_error="skip"` leaves faulty lines out and logs their number. `allow_zero_confidence` accepts a confidence
+    of 0, which marks a belief as false. The other arguments are the fields of `doxa.formats.Options`; `prefixes`
+    adds to the well-known RDF prefixes.
+    """
+    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes))
+    return Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+
+
+def read_frame(
+    path: str | Path,
+    on_error: OnError = "raise",
+    allow_zero_confidence: bool = False,
+    options: Options | None = None,
+) -> pl.DataFrame:
+    """Read the beliefs of a file as one frame, with the line each stands on; see `blocks`."""
+    return pl.concat(list(blocks(path, on_error, allow_zero_confidence, options)))
+
+
+def blocks(
+    path: str | Path,
+    on_error: OnError = "raise",
+    allow_zero_confidence: bool = False,
+    options: Options | None = None,
+) -> Iterator[pl.DataFrame]:
+    """Read the beliefs of a file as frames, one block after the other; memory stays bounded.
+
+    The first column, `line`, is the line, row or statement of the file. The format follows from the file's ending or
+    from `options.format`; `-` is standard input. A faulty line is an error, or with `on_error="skip"` is left out and
+    counted.
+    """
+    one_of("on_error", on_error, ("raise", "skip"))
+    return _blocks(path, on_error, allow_zero_confidence, options or Options())
+
+
+def _blocks(
+    path: str | Path, on_error: OnError, allow_zero_confidence: bool, options: Options
+) -> Iterator[pl.DataFrame]:
+    with packing.source(path) as source:
+        options = replace(options, format=format_to_read(source, options.format))
+        module = module_of(options.format)
+        faults = Faults(source.name, on_error, module.UNIT)
+        count = 0
+        for table in module.blocks(source, options, faults):
+            block = check(table, faults, allow_zero_confidence)
+            count += len(block)
+            if len(block):
+                yield block
+        faults.log_skipped(count)
+        if not count:
+            raise BadFile(f"{source.name}: no belief in this file", EXPECTED)
+
+
+def inspect(path: str | Path, on_error: OnError = "raise", options: Options | None = None) -> Profile:
+    """Profile a file or dataset folder: counts, duplicates, leaks, unseen names, inverse relations, mapping kinds.
+
+    Files are read block by block. A confidence of 0 is accepted.
+    """
+    parts = dataset(path).parts()
+    return profile({name: blocks(file, on_error, True, options) for name, file in parts.items()})

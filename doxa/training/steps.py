@@ -1,0 +1,98 @@
+"""Steps: shuffled batches with shared candidates, one gradient step each.
+
+All randomness is a function of (seed, epoch) or (seed, step), so step n is the same in whatever process it runs.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from doxa.config import Settings
+from doxa.data.batch import Batch
+from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
+from doxa.errors import DoxaError
+from doxa.estimators import Candidates
+from doxa.pbe import PBE
+from doxa.training.candidates import candidate_pool, draw_candidates
+from doxa.training.gather import SparseStep
+from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
+from doxa.training.weights import term_weighting
+
+
+class Steps:
+    """The gradient steps of a run, by number. `settings` must have their automatic values in place."""
+
+    def __init__(self, pbe: PBE, beliefs: Beliefs, settings: Settings) -> None:
+        self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
+        constrain(pbe, settings.entity_norm)
+        self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm))
+        self._sparse = SparseStep(pbe, settings, term_weighting(settings, lambda: self._facts))
+        self._pool = candidate_pool(pbe, settings)
+        self._order: tuple[int, Ids] | None = None
+
+    @cached_property
+    def _facts(self) -> TripleIndex:
+        return TripleIndex(self.beliefs.triples, self.pbe.entities, self.pbe.relations)
+
+    @property
+    def per_epoch(self) -> int:
+        return math.ceil(len(self.beliefs) / self.settings.batch_size)
+
+    def take(self, number: int, fraction: float) -> float:
+        """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
+        settings = self.settings
+        batch = Batch.of(self.beliefs, self._rows(number))
+        loss = self._sparse.loss(batch, self._candidates(number, batch))
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise DoxaError(
+                f"the loss became {value} in step {number + 1} (epoch {number // self.per_epoch + 1})",
+                f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
+            )
+        _backpropagate(loss)
+        decay = 1 - fraction if settings.schedule == "linear" else 1.0
+        self.optimizer.step(settings.learning_rate * decay)
+        return value
+
+    def warm_up(self, backward: bool = True) -> None:
+        """Compile the loops, and take two steps that move nothing.
+
+        The first parallel operations of a process may split their work among threads in another way than later ones,
+        and so round differently; after two steps every run of a seed is the same. Before a fork there may be no
+        backward pass: with other devices at hand, PyTorch forbids it.
+        """
+        rows = np.arange(min(self.settings.batch_size, len(self.beliefs)))
+        batch = Batch.of(self.beliefs, rows)
+        for _ in range(2):
+            loss = self._sparse.loss(batch, self._candidates(0, batch))
+            if backward:
+                _backpropagate(loss)
+            self.pbe.zero_grad()
+        self.optimizer.warm_up()
+
+    def _rows(self, number: int) -> Ids:
+        epoch, place = divmod(number, self.per_epoch)
+        if self._order is None or self._order[0] != epoch:
+            order = np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.beliefs))
+            self._order = (epoch, order)
+        start = place * self.settings.batch_size
+        return self._order[1][start : start + self.settings.batch_size]
+
+    def _candidates(self, number: int, batch: Batch) -> Candidates:
+        drawn = self._pool
+        if self.settings.training_estimator != "exact":
+            random = np.random.default_rng([self.settings.seed, 2, number])
+            drawn = draw_candidates(self._pool, self.settings.num_candidates, random)
+        return drawn.without_known(batch, self._facts) if self.settings.filter_negatives else drawn
+
+
+def _backpropagate(loss: Tensor) -> None:
+    """A loss without gradient has nothing to do: mentions alone count, and the batch has none."""
+    if loss.requires_grad:
+        loss.backward()  # type: ignore[no-untyped-call]
