@@ -34,12 +34,11 @@ from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import BadFile, DoxaError
 from doxa.evaluation.protocol import ranks
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
 from doxa.training.executors.workers import Workers
-from doxa.training.fit import fit
 from doxa.training.loop import TrainingLoop
 from doxa.training.steps import Steps
 

@@ -33,10 +33,9 @@ from doxa.errors import BadFile, UsageError, did_you_mean
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate, relation_report
 from doxa.formats import blocks
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.slots import ENTITY_SLOTS
 from doxa.systems import parameters, recipe
-from doxa.training.fit import fit
 from doxa.training.loop import Progress
 
 FOLDER = Path(__file__).with_name("experiments")

@@ -14,8 +14,8 @@ from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import CannotAnswer, UsageError
+from doxa.model import fit
 from doxa.systems import build
-from doxa.training.fit import fit
 from tests.worlds import beliefs, board, random_model
 
 QUICK = {"dimension": 6, "epochs": 3, "batch": 16, "candidates": 16, "threads": 1}

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from doxa.calibration.queries import KINDS, held_out_queries
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests.worlds import beliefs
 
 ROWS = [

@@ -14,7 +14,7 @@ from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
 from doxa.inference import judge
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.worlds import beliefs, board, random_pbe, settings_of
 

@@ -12,7 +12,7 @@ from doxa.curation import fold_in as growing
 from doxa.curation.fold_in import Refit, fold_in, rows_from, with_room
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, random_model

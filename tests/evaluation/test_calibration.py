@@ -13,7 +13,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.worlds import board
 
