@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Numbers
-from doxa.config import Settings
+from doxa.config import GROUPS, Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
@@ -26,10 +26,10 @@ from doxa.systems import answers, why_not
 
 if TYPE_CHECKING:
     from doxa.curation.audit import Suspects
-    from doxa.curation.complete import Advance, Proposals
-    from doxa.curation.explain import Explanation
-    from doxa.curation.similar import Duplicate, Likeness
-    from doxa.curation.update import Updated
+    from doxa.curation.complete import Proposals, SearchProgress
+    from doxa.curation.explanation import Explanation
+    from doxa.curation.similar import Duplicates, Similar
+    from doxa.curation.update import UpdateResult
     from doxa.evaluation.protocol import CandidateRule
     from doxa.evaluation.report import Evaluation, FilterRule
     from doxa.inference import Answer, Judgment, Question
@@ -111,7 +111,7 @@ class Model:
         training does not see are not ranked instead of being an error. `checkpoint` is a file that keeps the state of
         an unfinished run; `resume` goes on from it.
         """
-        from doxa.training.fit import fit
+        from doxa.training.fit import calibrated, resolved, train
 
         drawn: Any = nullcontext(report)
         if progress:
@@ -119,16 +119,16 @@ class Model:
 
             drawn = training_progress()
         with drawn as show:
-            return fit(
-                Beliefs.of(beliefs),
-                None if valid is None else Beliefs.of(valid),
-                settings=settings,
+            result = train(
+                beliefs,
+                valid,
+                settings=resolved(settings, values),
                 on_error=on_error,
                 report=show,
                 checkpoint=checkpoint,
                 resume=resume,
-                **values,
             )
+            return calibrated(result)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
@@ -178,11 +178,13 @@ class Model:
         """The most probable relations by Pr(r|h,t,m); with `new_only`, among the relations not yet known."""
         return self.ask([(head, "?", tail, mention)], top, new_only)[0]
 
-    def ask(self, questions: Sequence[Question], top: int = 10, new_only: bool = False) -> list[Answer]:
+    def ask(
+        self, questions: Sequence[Question], top: int = 10, new_only: bool = False, memory: int = 0
+    ) -> list[Answer]:
         """Answer many questions ⟨head, relation, tail[, mention]⟩ at once, each with '?' for the missing part."""
         from doxa.inference.query import ask
 
-        return ask(self, questions, top, new_only)
+        return ask(self, questions, top, new_only, memory)
 
     def judge(self, beliefs: Any) -> Judgment:
         """Credence and verdict (true, false or unknown) of each belief."""
@@ -208,11 +210,12 @@ class Model:
         rank_all: bool = False,
         seed: int = 0,
         report: Callable[[str], None] | None = None,
+        memory: int = 0,
     ) -> Evaluation:
         """Measure the model on test beliefs; see `doxa.evaluation.report.evaluate`."""
         from doxa.evaluation.report import evaluate
 
-        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report)
+        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report, memory)
 
     def calibrate(
         self,
@@ -264,7 +267,7 @@ class Model:
         top: int = 10_000,
         any_entity: bool = False,
         contradicting: bool = True,
-        report: Callable[[Advance], None] | None = None,
+        report: Callable[[SearchProgress], None] | None = None,
     ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
         from doxa.curation.complete import complete
@@ -301,17 +304,17 @@ class Model:
 
         return explain(self, head, relation, tail, mention, top=top, influences=influences)
 
-    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> list[Likeness]:
+    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> Similar:
         """The entities with the most similar vectors; with `relation`, among the entities of its facts."""
         from doxa.curation.similar import similar
 
         return similar(self, entity, top, relation)
 
-    def duplicates(self, top: int = 100, least: float = 0.5) -> list[Duplicate]:
-        """Pairs of entities that may be the same, of similarity `least` or more; see `doxa.curation.similar`."""
+    def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
+        """Pairs of entities that may be the same, of similarity `min_similarity` or more; see `doxa.curation.similar`."""
         from doxa.curation.similar import duplicates
 
-        return duplicates(self, top, least)
+        return duplicates(self, top, min_similarity)
 
     def fold_in(self, beliefs: Any, seed: int = 0) -> Model:
         """A model that also knows the new entities of these beliefs; this model is not changed."""
@@ -328,7 +331,7 @@ class Model:
         epochs: int = 5,
         seed: int = 0,
         report: Callable[[float, str], None] | None = None,
-    ) -> Updated:
+    ) -> UpdateResult:
         """A model that has learned new beliefs and unlearned retracted ones; see `doxa.curation.update.update`."""
         from doxa.curation.update import update
 
@@ -357,7 +360,7 @@ class Model:
             relations=len(self.vocabularies.relations),
             words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
             facts=len(self.known),
-            settings={"settings": self.settings.as_dict()},
+            settings={group: self.settings.group(group) for group in GROUPS},
             training=dict(self.origin),
             calibration={
                 "rule": judge.rule,

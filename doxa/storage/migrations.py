@@ -3,7 +3,9 @@
 | version | difference |
 |---|---|
 | 1 | what validation decided stood in the manifest itself; the mention exponent was a tensor of the weights |
-| 2 | all of it is the entry `judge` |
+| 2 | all of it is the entry `judge`; records of the learning curve have `metric` instead of `quality` |
+
+Settings are migrated by `doxa.config.migrate`, for all files alike.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ def migrate(manifest: dict[str, Any], weights: Tensors, facts: Tensors) -> tuple
         if "given" in facts:
             facts["confidence"] = facts.pop("given")
         judge = _judge_of_version_1(manifest, 1.0 if exponent is None else exponent.item())
-        manifest = manifest | {"version": 2, "judge": judge}
+        curve = [
+            {"metric" if name == "quality" else name: x for name, x in record.items()} for record in manifest["curve"]
+        ]
+        manifest = manifest | {"version": 2, "judge": judge, "curve": curve}
     return manifest, weights, facts
 
 

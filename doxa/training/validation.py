@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from doxa.calibration.confidence import fitted_confidence, with_confidence
-from doxa.calibration.judge import decision_rule
 from doxa.calibration.rules import decision_score
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
@@ -56,12 +55,19 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
     by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
     tasks = answers(settings, words=pbe.mention is not None)
     slots = [slot for task in tasks for slot in by_task.get(task, ())]
-    return lambda: float(np.mean([Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr for slot in slots]))
+
+    def mean_mrr() -> float:
+        total = 0.0
+        for slot in slots:
+            total += Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr
+        return total / len(slots)
+
+    return mean_mrr
 
 
 def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
     assert labeled.label is not None
-    scores = decision_score(pbe, labeled, decision_rule(settings))
+    scores = decision_score(pbe, labeled, settings.decision_rule)
     thresholds = Thresholds.fit(scores, labeled.relation, labeled.label, pbe.relations)
     return float(((scores >= thresholds.of(labeled.relation)) == (labeled.label == 1)).mean())
 
