@@ -44,6 +44,8 @@ atlas: install  ## rebuild the embedded knowledge base from the registry package
 
 docs: install  ## regenerate the generated pages of docs/
 	$(BIN)/doxa settings --markdown > docs/settings.md
+	$(BIN)/python -m doxa.cli.reference > docs/cli.md
+	$(BIN)/python -m tools.api_page > docs/api.md
 	$(BIN)/doxa reproduce report
 	$(BIN)/python experiments/curation/figures.py --write
 

@@ -1,68 +1,89 @@
-"""What doxa can do: systems, settings, the demonstration."""
+"""What doxa offers: systems, settings, the demo."""
 
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from doxa.cli.options import JsonOption
+
+HEADINGS = ("setting", "default", "choices", "meaning")
+ANSWERS = {"entity": "E", "relation": "R", "classification": "V"}
+
 
 def systems(
-    entities: Annotated[int, typer.Option(help="Count parameters for so many entities.", min=1)] = 14_951,
-    relations: Annotated[int, typer.Option(help="… and relations.", min=1)] = 1_345,
-    dimension: Annotated[int, typer.Option(help="… and this dimension; 0 = each system's own.", min=0)] = 0,
-    json_: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    entities: Annotated[int, typer.Option(help="Number of entities to count parameters for.", min=1)] = 14_951,
+    relations: Annotated[int, typer.Option(help="Number of relations to count parameters for.", min=1)] = 1_345,
+    dimension: Annotated[int, typer.Option(help="Dimension; 0 = the default of each system.", min=0)] = 0,
+    json_: JsonOption = False,
 ) -> None:
-    """List the systems of the paper and the scores PBE can stand on, with formula, size and what each can answer.
+    """List the systems of the paper and the scores of PBE.
 
-    Parameters are counted for the sizes of FB15k unless told otherwise.
+    Prints the formula, the number of parameters and the kinds of answers of each. Sizes are those of FB15k by default.
 
     Example: `doxa systems --entities 38588 --relations 11 --dimension 50`
     """
-    from doxa.render import terminal as display
+    from doxa.render import terminal
     from doxa.systems import describe
 
-    found = describe(entities, relations, dimension)
+    table = describe(entities, relations, dimension)
     if json_:
-        print(json.dumps(found, ensure_ascii=False))
+        print(json.dumps(table, ensure_ascii=False))
         return
-    marks = {"entity": "E", "relation": "R", "classification": "V"}
     of_systems: list[tuple[Any, ...]] = [
-        (row["system"], row["formula"], "".join(marks[answer] for answer in row["answers"]),
+        (row["system"], row["formula"], "".join(ANSWERS[answer] for answer in row["answers"]),
          row["dimension"], row["parameters"])
-        for row in found["systems"]
+        for row in table["systems"]
     ]  # fmt: skip
     headings = ("--system", "D(h, r, t)", "answers", "d", "parameters")
-    display.show_table("Systems", headings, of_systems)
-    display.say("\nanswers: E missing entities, R missing relations, V verdicts (is it true?)")
+    terminal.show_table("Systems", headings, of_systems)
+    terminal.say("\nanswers: E missing entities, R missing relations, V verdicts (true or false)")
     of_scores: list[tuple[Any, ...]] = [
-        (row["score"], row["formula"], row["dimension"], row["parameters"] or "even d!") for row in found["scores"]
+        (row["score"], row["formula"], row["dimension"], row["parameters"] or "even d!") for row in table["scores"]
     ]
-    display.show_table("Scores (PBE stands on any of them)", ("--score", "D(h, r, t)", "d", "parameters"), of_scores)
-    display.say(f"\nParameters for {entities:,} entities and {relations:,} relations. More: docs/systems.md")
+    terminal.show_table("Scores (PBE can use any of them)", ("--score", "D(h, r, t)", "d", "parameters"), of_scores)
+    terminal.say(f"\nParameters for {entities:,} entities and {relations:,} relations. More: docs/systems.md")
 
 
 def settings(
-    markdown: Annotated[bool, typer.Option("--markdown", help="As the page docs/settings.md.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the page docs/settings.md.")] = False,
 ) -> None:
-    """List every setting of `train`, with its default and meaning."""
-    from doxa import config as knobs
-    from doxa.render import terminal as display
+    """List every setting with its default and meaning, in four groups.
+
+    Settings of the model and of training take effect when a model is trained. Settings of judging can be changed later
+    with `doxa calibrate`, settings of running with `doxa train --resume`.
+
+    Example: `doxa settings`, then `doxa train beliefs.tsv --out model --set dimension=100`
+    """
+    from doxa.config import describe
+    from doxa.render import terminal
+    from doxa.systems import describe_options
 
     if markdown:
-        print(knobs.as_markdown(), end="")
-    else:
-        rows: list[tuple[Any, ...]] = list(knobs.describe())
-        display.show_table("", ("setting", "default", "choices", "meaning"), rows)
+        from doxa.cli.reference import settings_page
+
+        print(settings_page(), end="")
+        return
+    for group, rows in groupby(describe(), key=lambda row: row[0]):
+        terminal.show_table(group, HEADINGS, [row[1:] for row in rows])
+    options = [(*row[1:4], f"{row[4]} ({row[0]})") for row in describe_options()]
+    terminal.show_table("options of a score", HEADINGS, options)
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the pictures.")] = Path("demo"),
-    force: Annotated[bool, typer.Option("--force", help="Replace the folder if it exists.")] = False,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the model, the data and the plots.")] = Path("demo"),
+    force: Annotated[bool, typer.Option("--force", help="Replace the folder of an earlier demo.")] = False,
 ) -> None:
-    """Learn the embedded atlas of the world, ask it questions, and draw how far it can be trusted."""
+    """Train on the embedded atlas of the world, ask questions, and draw how well credence is calibrated.
+
+    Prints answers, metrics and suspects in about a minute, and writes the model, the data and the plots to --out.
+
+    Example: `doxa demo --out demo`
+    """
     from doxa.demo.run import run
 
     run(out, force)

@@ -8,62 +8,78 @@ from typing import Annotated
 
 import typer
 
-from doxa.cli import about, curation, data, models, questions, tuning
+from doxa import __version__
+from doxa.cli import about, benchmarks, curation, data, evaluation, exploration, models, questions, tuning
 from doxa.cli import lab as reproduction
-from doxa.errors import DoxaError, UsageError
+from doxa.cli.hints import FAILURE, error_text, exit_code, unexpected_text
+from doxa.errors import DoxaError
 
 app = typer.Typer(
     name="doxa",
-    help="Complete a knowledge base: learn from its beliefs, then ask, judge and evaluate with probabilities.",
+    help="Complete a knowledge base: train a model on its beliefs, then ask, judge and evaluate with probabilities.",
     epilog="Start with: doxa demo",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-data_app = typer.Typer(help="Look at files of beliefs, convert, split, get and make them.", no_args_is_help=True)
+data_app = typer.Typer(help="Inspect, convert, split, download and generate files of beliefs.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-review_app = typer.Typer(help="Put to use what a curator decided.", no_args_is_help=True)
+review_app = typer.Typer(help="Apply the decisions of a curator.", no_args_is_help=True)
 app.add_typer(review_app, name="review")
 
 app.command()(models.train)
 app.command()(tuning.tune)
+app.command()(models.calibrate)
+app.command()(models.info)
 app.command(context_settings={"ignore_unknown_options": True})(questions.ask)
 app.command()(questions.judge)
-app.command()(models.evaluate)
-app.command()(questions.export)
+app.command()(evaluation.evaluate)
+app.command()(models.export)
 app.command()(curation.complete)
 app.command()(curation.audit)
-app.command()(curation.explain)
-app.command()(curation.similar)
-app.command()(curation.duplicates)
-app.command("map")(curation.map_)
+app.command()(exploration.explain)
+app.command()(exploration.similar)
+app.command()(exploration.duplicates)
+app.command("map")(exploration.map_)
 app.command()(curation.update)
 review_app.command()(curation.apply)
 app.command()(about.systems)
 app.command()(about.settings)
-app.command()(models.bench)
+app.command()(reproduction.bench)
 app.command()(reproduction.reproduce)
 app.command()(about.demo)
 data_app.command()(data.inspect)
 data_app.command()(data.convert)
 data_app.command()(data.split)
-data_app.command()(data.falsehoods)
+data_app.command()(data.negatives)
+data_app.command("falsehoods", hidden=True, deprecated=True)(data.negatives)
 data_app.command()(data.generate)
-data_app.command("list")(data.list_)
-data_app.command()(data.get)
+data_app.command("list")(benchmarks.list_)
+data_app.command()(benchmarks.get)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"doxa {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def common(debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False) -> None:
-    """Shared by all commands."""
-    from doxa.render import terminal as display
+def common(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_print_version)
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+) -> None:
+    """Options of every command."""
+    from doxa.render import terminal
 
-    display.show_notices()
+    terminal.show_notices()
 
 
 def main() -> None:
-    """Run the command line; a fault is one line and an exit code, with a traceback only under --debug."""
-    gc.set_threshold(100_000)  # a tenth of a cold start is looking for garbage among what was just loaded
+    """Run the command line; an error is a short text and an exit code, with a traceback only under --debug."""
+    gc.set_threshold(100_000)  # a tenth of a cold start is garbage collection among modules that were just loaded
     if "--debug" in sys.argv:
         sys.argv.remove("--debug")
         app()
@@ -71,11 +87,10 @@ def main() -> None:
     try:
         app()
     except DoxaError as fault:
-        print(f"Error: {fault}", file=sys.stderr)
-        sys.exit(2 if isinstance(fault, UsageError) else 1)
+        print(f"Error: {error_text(fault)}", file=sys.stderr)
+        sys.exit(exit_code(fault))
     except BrokenPipeError:
-        sys.exit(1)
+        sys.exit(FAILURE)
     except Exception as fault:
-        print(f"Error: unexpected {type(fault).__name__}: {fault}\n  this is a fault in doxa; "
-              "`doxa --debug …` shows where", file=sys.stderr)  # fmt: skip
-        sys.exit(1)
+        print(f"Error: {unexpected_text(fault)}", file=sys.stderr)
+        sys.exit(exit_code(fault))

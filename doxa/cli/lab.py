@@ -1,74 +1,152 @@
-"""The paper's tables, run again."""
+"""The laboratory: the paper's experiments, and how fast this machine runs doxa."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from doxa.cli.options import JsonFile, chosen_of, write_text
 from doxa.errors import UsageError
+
+if TYPE_CHECKING:
+    from doxa.lab.bench import Figure
+
+RESULTS = Path("experiments/results")
 
 
 def reproduce(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="all|table1…table6|EXPERIMENT|list|report", help="What to run; NAME* is all that begin so."
+            metavar="all|table1…table6|EXPERIMENT|list|report",
+            help="What to run; NAME* means every name that begins so.",
         ),
     ],
-    data: Annotated[Path | None, typer.Option(help="The folder in which the dataset folders lie.")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the results, one JSON per run.")] = Path(
-        "experiments/results"
-    ),
+    data: Annotated[Path | None, typer.Option(help="The folder that contains the dataset folders.")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the results, one JSON per run.")] = RESULTS,
     page: Annotated[Path | None, typer.Option(help="The page to write from all results.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Run again what has a result.")] = False,
 ) -> None:
-    """Run the paper's experiments and set our figures beside the paper's.
+    """Run the paper's experiments and compare their figures with the paper's.
 
-    Each experiment is trained on a dataset's train and valid and measured on its test; what has a result in --out is
-    not run again. A table asked for is printed, and a page is written from all results there: docs/results.md beside
-    this project's own experiments, OUT/results.md elsewhere. `list` tells what there is, `report` writes only the page.
+    Each experiment trains on train and valid of a dataset and is measured on its test file. Results that exist in --out
+    are not run again. `list` shows all experiments; `report` only writes the page.
+
+    Prints each requested table, and writes a page from all results: docs/results.md for this project's own
+    experiments, OUT/results.md otherwise.
 
     Example: `doxa reproduce table4 --data ../shared/data`
     """
-    from doxa.data.atomic import written
-    from doxa.lab.experiments import every, perform, result, runs, summary
-    from doxa.lab.page import TABLES, shown
-    from doxa.lab.page import page as written_page
-    from doxa.lab.pictures import PICTURE, curves
-    from doxa.lab.report import results
-    from doxa.render import terminal as display
+    from doxa.lab.experiments import every, runs
+    from doxa.lab.page import TABLES
 
     if what == ["list"]:
-        for run in runs(every()):
-            state = "has a result" if result(run, out) else "to be run"
-            display.say(f"{run.result(Path()).stem:<44} {run.experiment['data']:<10} {state}")
+        _list_experiments(out)
         return
     names: list[str] = []
-    for one in what:
-        if one != "report":
-            names += list(every()) if one == "all" else TABLES.get(one, (one,))
-    missing = [run for run in runs(dict.fromkeys(names)) if force or result(run, out) is None]
+    for name in what:
+        if name != "report":
+            names += list(every()) if name == "all" else TABLES.get(name, (name,))
+    _run_missing(runs(dict.fromkeys(names)), data, out, force)
+    is_ours = out == RESULTS and Path("docs").is_dir()
+    _write_page(out, page or (Path("docs/results.md") if is_ours else out / "results.md"), what)
+
+
+def _list_experiments(out: Path) -> None:
+    from doxa.lab.experiments import every, result, runs
+    from doxa.render import terminal
+
+    for run in runs(every()):
+        state = "has a result" if result(run, out) else "to be run"
+        terminal.say(f"{run.result(Path()).stem:<44} {run.experiment['data']:<10} {state}")
+
+
+def _run_missing(runs: Iterable[Any], data: Path | None, out: Path, force: bool) -> None:
+    """Run what has no result yet, or everything."""
+    from doxa.lab.experiments import perform, result, summary
+    from doxa.render import terminal
+
+    missing = [run for run in runs if force or result(run, out) is None]
     if missing and data is None:
         raise UsageError(
             f"{missing[0].name} must be run first, which needs --data", "for example: --data ../shared/data"
         )
     out.mkdir(parents=True, exist_ok=True)
-    for place, run in enumerate(missing, start=1):
+    for number, run in enumerate(missing, start=1):
         assert data is not None
-        display.tell(f"{place} of {len(missing)}: {run.result(Path()).stem}")
-        with display.training_progress() as report:
-            found = perform(run, data, out, report)
-        display.say(f"{run.result(out)}: {summary(found)}")
-    own = out == Path("experiments/results") and Path("docs").is_dir()
-    target = page or (Path("docs/results.md") if own else out / "results.md")
+        terminal.remark(f"{number} of {len(missing)}: {run.result(Path()).stem}")
+        with terminal.training_progress() as report:
+            figures = perform(run, data, out, report)
+        terminal.say(f"{run.result(out)}: {summary(figures)}")
+
+
+def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
+    """Write the page and its plot from all results, and print the tables asked for."""
+    from doxa.data.atomic import written
+    from doxa.lab.page import TABLES, page, shown
+    from doxa.lab.pictures import PICTURE, curves
+    from doxa.lab.report import results
+    from doxa.render import terminal
+
     everything = results(out)
-    with written(target) as unfinished:
-        unfinished.write_text(written_page(everything), encoding="utf-8")
+    write_text(target, page(everything))
     with written(target.with_name(PICTURE)) as unfinished:
         curves(everything, unfinished)
     for name in what:
         if name in TABLES:
-            display.say(shown(name, everything) + "\n")
-    display.say(f"{target}: written")
+            terminal.say(shown(name, everything) + "\n")
+    terminal.say(f"{target}: written")
+
+
+def bench(
+    kinds: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; everything by default."),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
+    ] = None,
+    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
+    json_: JsonFile = None,
+) -> None:
+    """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
+
+    Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
+    shapes and measured in turn with them. The limit of n workers is n times one worker. Run nothing else meanwhile.
+
+    Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
+    """
+    from doxa.lab import bench as benches
+    from doxa.render import terminal
+
+    kinds = kinds or list(benches.KINDS)
+    for kind in kinds:
+        chosen_of("bench", kind, tuple(benches.KINDS))
+    with_data = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
+    if with_data and data is None:
+        raise UsageError(
+            f"bench {with_data[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
+        )
+    figures = []
+    for kind in kinds:
+        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
+        with terminal.busy(f"bench {kind}"):
+            for figure in benches.KINDS[kind](**options):
+                figures.append(figure)
+                terminal.say(_line(figure))
+    report = benches.Bench(tuple(figures))
+    versions = ", ".join(f"{name} {number}" for name, number in report.machine["versions"].items())
+    terminal.say(f"\n{report.machine['processor']}, {report.machine['cores']} cores; {versions}")
+    if json_ is not None:
+        write_text(json_, json.dumps(report.as_dict(), indent=1) + "\n")
+
+
+def _line(figure: Figure) -> str:
+    """One figure of a benchmark."""
+    value = f"{figure.value:,.0f}" if figure.value >= 100 else f"{figure.value:.2f}"
+    share = "" if figure.share is None else f"{figure.share:.2f} of the limit"
+    return f"  {figure.name:<32} {value:>10} {figure.unit:<12} {share:<18} {figure.note}".rstrip()

@@ -1,16 +1,19 @@
-"""Learning a model, measuring it, and measuring how fast."""
+"""Models: train, calibrate, describe, export."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from doxa.cli.hints import INTERRUPTED, faults_of_data
 from doxa.cli.options import (
+    DataArgument,
+    ForceOption,
     FormatOption,
-    MemoryOption,
+    JsonOption,
     ModelFolder,
     OnErrorOption,
     ReadOption,
@@ -18,8 +21,7 @@ from doxa.cli.options import (
     SetOption,
     SettingsOption,
     SystemOption,
-    check_output,
-    chosen_of,
+    ValidOption,
     chosen_settings,
     read,
     read_dataset,
@@ -27,189 +29,178 @@ from doxa.cli.options import (
 )
 from doxa.errors import UsageError
 
+if TYPE_CHECKING:
+    from doxa.config import Settings
+    from doxa.model import Model
+
+METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
+
+BudgetOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Seconds of training; the schedule stretches to fit.")
+]
+TrainSeed = Annotated[
+    int | None, typer.Option(help="Same seed, same weights (with one worker and no time budget); 0 by default.")
+]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(help="Parallel training processes, 1 by default; with more, a run is not exactly repeatable.", min=1),
+]
+
 
 def train(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")],
+    data: DataArgument,
     out: Annotated[Path, typer.Option("--out", help="The model folder to write.")],
-    valid: Annotated[Path | None, typer.Option(help="Validation beliefs, if not in the folder.")] = None,
+    valid: ValidOption = None,
     system: SystemOption = None,
     score: ScoreOption = None,
     settings_: SettingsOption = None,
     set_: SetOption = [],  # noqa: B006
-    time_budget: Annotated[
-        float | None, typer.Option(help="Seconds of training; the schedule stretches to them.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Same seed, same weights (one worker, no time budget); 0 if left out.")
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(help="Processes that learn side by side, 1 if left out; more are not exactly repeatable.", min=1),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the unfinished run in --out.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace what is in --out.")] = False,
+    time_budget: BudgetOption = None,
+    seed: TrainSeed = None,
+    workers: WorkersOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
+    ] = False,
+    force: ForceOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
 ) -> None:
-    """Learn a model from beliefs.
+    """Train a model on beliefs and write it to a folder.
 
-    DATA holds head, relation, tail [, mention] [, confidence], by TABs or in any other format that `doxa data convert
-    --help` lists; .gz and .zst too, - is standard input. A folder's valid file (or --valid) serves early stopping,
-    thresholds and calibration; its test file is never opened.
-    Without a validation set 5 % of the beliefs are held out. Ctrl-C ends early and keeps what was loaded.
+    DATA has the columns head, relation, tail and optionally mention and confidence. It is TAB-separated or in another
+    format that `doxa data convert --help` lists; - is standard input.
+
+    The valid file of a folder (or --valid) serves early stopping, thresholds and calibration. The test file is never
+    opened. Without validation beliefs, 5 % of the training beliefs are held out. Ctrl-C stops early and keeps a
+    usable model.
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
-    from doxa.render import terminal as display
-    from doxa.storage import models as store
+    from doxa.config import automatic, summary
+    from doxa.render import terminal
+    from doxa.storage import models
     from doxa.systems import recipe
-    from doxa.training.automatic import chosen, told
     from doxa.training.fit import fit_to_folder
 
-    settings = recipe(
-        chosen_settings(
-            settings_, set_, system=system, score=score, time_budget=time_budget, seed=seed, workers=workers
+    options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
+    settings = recipe(chosen_settings(settings_, set_, **options))
+    with faults_of_data():
+        models.check_vacant(out, force, resume)
+    _spare_the_data(out, data, valid)
+    beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
+    if validation is None:
+        terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
+    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
+    terminal.remark(f"training with {summary(settings)}")
+    with terminal.training_progress() as report, faults_of_data():
+        model = fit_to_folder(
+            beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
-    )
-    store.check_vacant(out, force, resume)
-    for source in (data, valid):
+    _show_trained(model, settings, out)
+
+
+def _spare_the_data(out: Path, *sources: Path | None) -> None:
+    """Refuse a model folder that contains the data."""
+    for source in sources:
         if source is not None and source.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
-    beliefs, held = read_dataset(data, valid, on_error, format_, read_)
-    if held is None:
-        display.tell(f"no validation file: {settings.holdout:.0%} held out")
-    settings = chosen(settings, beliefs)
-    display.tell(f"learning by {told(settings)}")
-    with display.training_progress() as report:
-        model = fit_to_folder(
-            beliefs, held, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
-        )
-    quality = [point["quality"] for point in model.curve if point["quality"] is not None]
-    measures = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
-    measure = measures[settings.quality]
-    said = f", validation {max(quality):.3f} ({measure})" if quality else ""
-    display.say(f"{out}: {model!r}")
-    display.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{said}")
+
+
+def _show_trained(model: Model, settings: Settings, out: Path) -> None:
+    """Print what was trained; a run stopped by Ctrl-C ends with its exit code."""
+    from doxa.render import terminal
+
+    metrics = [record["metric"] for record in model.curve if record["metric"] is not None]
+    best = f", validation {max(metrics):.3f} ({METRICS[settings.metric]})" if metrics else ""
+    terminal.say(f"{out}: {model!r}")
+    terminal.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{best}")
     if model.origin["interrupted"]:
-        display.tell("Stopped early; the model is usable. To go on, repeat the command with --resume.")
-        raise typer.Exit(130)
+        terminal.remark("Stopped early; the model is usable. To continue, repeat the command with --resume.")
+        raise typer.Exit(INTERRUPTED)
 
 
-def evaluate(
+def calibrate(
     model: ModelFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs.")],
-    tasks: Annotated[
-        str, typer.Option(help="Comma-separated.")
-    ] = "entity,relation,classification,confidence,calibration",
-    filter_: Annotated[
-        str, typer.Option("--filter", help="Drop known facts of train, valid and test (all), or train.")
-    ] = "all",
-    candidates: Annotated[
-        str, typer.Option(help="Rank among all entities, or those seen there with the relation.")
-    ] = "all",
-    rank_all: Annotated[
-        bool, typer.Option("--rank-all", help="Of a labeled file, rank the false beliefs too.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the falsehoods made for unlabeled files.", min=0)] = 0,
-    memory: MemoryOption = "",
-    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="PNG", help="Draw how far credence can be trusted.")
-    ] = None,
+    valid: Annotated[Path, typer.Argument(metavar="VALID", help="Validation beliefs, or a folder with a valid file.")],
+    set_: SetOption = [],  # noqa: B006
+    out: Annotated[Path | None, typer.Option("--out", help="Model folder to write; MODEL itself by default.")] = None,
+    force: ForceOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
 ) -> None:
-    """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
+    """Fit thresholds, credence and temperatures of a model again, without training.
 
-    Ranks are raw and filtered; ties count at their expected rank. A file without labels is classified against
-    falsehoods made from it: head or tail replaced by an entity seen in that position of that relation.
+    Everything that is fitted on validation beliefs is fitted on VALID, with the settings of judging as they were or as
+    --set changes them. Weights stay as they are. The model is replaced in place unless --out names another folder.
 
-    Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
+    Example: `doxa calibrate model valid.tsv --set decision_rule=learned --set base_rate=0.1 --out model2`
     """
-    from doxa.cli.options import parse_size
-    from doxa.data.atomic import written
-    from doxa.evaluation.report import evaluate as run
+    from doxa import formats
     from doxa.model import Model
-    from doxa.render import terminal as display
+    from doxa.render import terminal
+    from doxa.storage import models
+    from doxa.systems import parse_assignments
 
-    wanted = [task.strip() for task in tasks.split(",") if task.strip()]
-    filter_rule = chosen_of("--filter", filter_, ("all", "train"))
-    candidate_rule = chosen_of("--candidates", candidates, ("all", "relation"))
-    if not wanted:
-        raise UsageError("--tasks names no task")
-    check_output("--json", json_, model, file)
-    check_output("--plot", plot, model, file)
+    values = parse_assignments(set_)
+    target = model if out is None else out
+    in_place = target.resolve() == model.resolve()
+    if not in_place:
+        with faults_of_data():
+            models.check_vacant(target, force, resume=False)
+        _spare_the_data(target, valid, model)
     loaded = Model.load(model)
-    beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
-    if memory:
-        loaded.pbe.memory = parse_size(memory)
-    with display.busy("evaluating") as say:
-        found = run(
-            loaded,
-            beliefs,
-            wanted,
-            filter=filter_rule,
-            candidates=candidate_rule,
-            rank_all=rank_all,
-            seed=seed,
-            report=lambda task: say(f"evaluating: {task}"),
-        )
-    display.show_evaluation(found)
-    if plot is not None and found.calibration is not None:
-        from doxa.render.plots import reliability_diagram
-
-        with written(plot) as unfinished:
-            reliability_diagram(found.calibration.after, unfinished, found.calibration.before)
-    if json_ is not None:
-        with written(json_) as unfinished:
-            text = json.dumps(found.as_dict(), indent=1, ensure_ascii=False, allow_nan=False)
-            unfinished.write_text(text + "\n", encoding="utf-8")
+    path = formats.dataset(valid).valid if valid.is_dir() else valid
+    if path is None:
+        raise UsageError(f"{valid} has no valid file", "name a file of validation beliefs")
+    beliefs = read(path, on_error, reading(format_, read_), allow_zero_confidence=True)
+    with terminal.busy("calibrating"):
+        calibrated = loaded.calibrate(beliefs, **values)
+    calibrated.save(target, force or in_place)
+    terminal.say(f"{target}: calibrated on {len(beliefs):,} beliefs of {path}")
 
 
-def bench(
-    kinds: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; all if left out."),
-    ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth make their own.")
-    ] = None,
-    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
-    json_: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures as JSON.")] = None,
-) -> None:
-    """Measure how fast doxa trains, ranks, answers and loads here, beside what the machine itself can do.
+def info(model: ModelFolder, json_: JsonOption = False) -> None:
+    """Describe a model: system, sizes, settings, training and calibration.
 
-    The limit of training and ranking is the bare matrix products of the same shapes, timed in turns with them in the
-    same process; that of several workers is as many times one worker. Nothing else should run meanwhile.
+    Settings come in their four groups: model, training, judging and running. A `*` marks values that are not the
+    default of the system.
 
-    Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
+    Example: `doxa info model`
     """
-    from doxa.data.atomic import written
-    from doxa.lab import bench as benches
-    from doxa.render import terminal as display
+    from doxa.model import Model
+    from doxa.render import terminal
+    from doxa.systems import recipe
 
-    kinds = kinds or list(benches.KINDS)
-    for kind in kinds:
-        chosen_of("bench", kind, tuple(benches.KINDS))
-    wanting = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
-    if wanting and data is None:
-        raise UsageError(
-            f"bench {wanting[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
-        )
-    figures = []
-    for kind in kinds:
-        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
-        with display.busy(f"bench {kind}"):
-            for figure in benches.KINDS[kind](**options):
-                figures.append(figure)
-                display.show_figure(figure)
-    found = benches.Bench(tuple(figures))
-    display.say(
-        f"\n{found.machine['processor']}, {found.machine['cores']} cores; "
-        + ", ".join(f"{name} {number}" for name, number in found.machine["versions"].items())
-    )
-    if json_ is not None:
-        with written(json_) as unfinished:
-            unfinished.write_text(json.dumps(found.as_dict(), indent=1) + "\n", encoding="utf-8")
+    description = Model.load(model).info().as_dict()
+    if json_:
+        print(json.dumps(description, ensure_ascii=False))
+        return
+    defaults = recipe({"system": description["system"], "score": description["score"]}).as_dict()
+    terminal.show_info(description, defaults)
+
+
+def export(
+    model: ModelFolder,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; a folder for TensorBoard's projector.")],
+    format_: Annotated[
+        str, typer.Option("--format", help="parquet, npz, word2vec or projector, if the ending of OUT does not say.")
+    ] = "",
+) -> None:
+    """Write the vectors of entities, relations and words for other tools.
+
+    The ending decides: .parquet (kind, name, vector), .npz (NumPy arrays and names), .vec or .txt (word2vec text for
+    gensim), none (a folder for TensorBoard's projector).
+
+    Example: `doxa export model vectors.parquet`
+    """
+    from doxa.model import Model
+    from doxa.render import terminal
+    from doxa.storage.vectors import export as write
+
+    if out.resolve().is_relative_to(model.resolve()):
+        raise UsageError(f"{out} is inside the model folder", "choose another place")
+    tables = write(Model.load(model), out, format_)
+    counts = (f"{len(names):,} {kind} vectors of {rows.shape[1]}" for kind, (names, rows) in tables.items())
+    terminal.say(f"{out}: {', '.join(counts)}")

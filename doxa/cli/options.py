@@ -14,16 +14,27 @@ if TYPE_CHECKING:
     from doxa.data.beliefs import Beliefs
     from doxa.formats import Options
 
+# Arguments
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
-OnErrorOption = Annotated[str, typer.Option("--on-error", help="Faulty lines: raise (stop), or skip and count.")]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", help="For tables of scores, e.g. 500MB; a quarter of what is free if left out.")
+DataArgument = Annotated[
+    Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")
+]
+SourceArgument = Annotated[
+    Path, typer.Argument(metavar="IN", help="A file of beliefs or a dataset folder; - is standard input.")
+]
+HeadArgument = Annotated[str, typer.Argument(metavar="HEAD", help="Head entity.")]
+RelationArgument = Annotated[str, typer.Argument(metavar="RELATION", help="Relation.")]
+TailArgument = Annotated[str, typer.Argument(metavar="TAIL", help="Tail entity.")]
+
+# Reading files
+OnErrorOption = Annotated[
+    str, typer.Option("--on-error", metavar="RULE", help="Faulty lines: raise (stop), or skip and count.")
 ]
 FormatOption = Annotated[
     str,
     typer.Option(
         "--format",
-        help="Of the file if its ending does not tell: tsv csv jsonl parquet nt nq ttl rdf nell openke pykeen.",
+        help="Format of the input if its ending does not say: tsv csv jsonl parquet nt nq ttl rdf nell openke pykeen.",
     ),
 ]
 ReadOption = Annotated[
@@ -31,26 +42,53 @@ ReadOption = Annotated[
     typer.Option(
         "--read",
         metavar="NAME=VALUE",
-        help="How to read it: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns.",
+        help="How to read the input: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns.",
     ),
 ]
 
-SystemOption = Annotated[str | None, typer.Option(help="The recipe, pbe if left out; `doxa systems` lists them.")]
+# Writing files
+ToOption = Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format of OUT if its ending does not say.")]
+WriteOption = Annotated[
+    list[str],
+    typer.Option("--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix."),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the model in --out.")]
+ReviewFile = Annotated[Path, typer.Option("--out", help="TSV file to write, with a column `review` to fill in.")]
+
+# Settings
+ValidOption = Annotated[Path | None, typer.Option(help="Validation beliefs, if they are not in the folder.")]
+SystemOption = Annotated[str | None, typer.Option(help="The recipe; pbe by default. `doxa systems` lists all.")]
 ScoreOption = Annotated[
-    str | None, typer.Option(help="D(h, r, t), the plausibility of a triple; the system's own if left out.")
+    str | None, typer.Option(help="The score D(h, r, t) of a triple; by default the one of the system.")
 ]
 SettingsOption = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help="A TOML with [settings], such as `doxa tune` writes."),
+    typer.Option("--settings", metavar="FILE", help="A TOML file with [settings], as `doxa tune` writes it."),
 ]
-SetOption = Annotated[list[str], typer.Option("--set", metavar="NAME=VALUE", help="Any setting; see `doxa settings`.")]
+SetOption = Annotated[
+    list[str],
+    typer.Option("--set", metavar="NAME=VALUE", help="Any setting, repeatable; `doxa settings` lists all."),
+]
 
+# Running and showing
+SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.", min=0)]
+MemoryOption = Annotated[
+    str, typer.Option("--memory", metavar="SIZE", help="Limit for score tables, e.g. 500MB; default: ¼ of free memory.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")]
+MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The words that state the belief.")]
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
+def memory_limit(text: str) -> dict[str, Any]:
+    """The argument `memory` in bytes, if --memory was passed."""
+    return {"memory": parse_size(text)} if text else {}
+
+
 def parse_size(text: str) -> int:
-    """Bytes from `500MB`, `2G`, `1.5 GB` or a number of bytes."""
+    """`"500MB"`, `"2G"`, `"1.5 GB"` or a number of bytes, as bytes."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if not match or not float(match[1]):
         raise UsageError(f"--memory {text!r}; expected a size such as 500MB or 2GB")
@@ -58,30 +96,49 @@ def parse_size(text: str) -> int:
 
 
 def chosen_settings(file: Path | None, assignments: list[str], **options: Any) -> dict[str, Any]:
-    """Values of settings: those of the file, then of options that were given, then of --set."""
-    from doxa.config import parse_assignments, read_toml
+    """Values of settings: first from the file, then from options of their own, then from --set."""
+    from doxa.config import read_toml
+    from doxa.systems import parse_assignments
 
-    given = {name: value for name, value in options.items() if value is not None}
-    return (read_toml(file) if file else {}) | given | parse_assignments(assignments)
+    values = {name: value for name, value in options.items() if value is not None}
+    return (read_toml(file) if file else {}) | values | parse_assignments(assignments)
 
 
-def reading(format_: str, told: list[str]) -> Options:
-    """What --format and --read say."""
+def reading(format_: str, assignments: list[str]) -> Options:
+    """The options of --format and --read."""
     from doxa.formats import Options
 
-    return Options(format=format_).parse(told)
+    return Options(format=format_).parse(assignments)
 
 
 def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
-    """The beliefs of a file; `allow_zero_confidence` accepts a confidence of 0."""
+    """The beliefs of a file; `allow_zero_confidence` also admits beliefs of confidence 0."""
     from doxa.data.beliefs import Beliefs
     from doxa.formats import blocks
 
     return Beliefs.from_frames(blocks(path, on_error_rule(on_error), allow_zero_confidence, options))
 
 
+def read_dataset(
+    data: Path, valid: Path | None, on_error: str, format_: str, assignments: list[str]
+) -> tuple[Beliefs, Beliefs | None]:
+    """The training and validation beliefs of a file or folder; prints the sizes of both."""
+    from doxa import formats
+    from doxa.render import terminal
+
+    parts, options = formats.dataset(data), reading(format_, assignments)
+    train = read(parts.train, on_error, options)
+    terminal.remark(f"{parts.train}: {train}")
+    path = valid or parts.valid
+    if path is None:
+        return train, None
+    validation = read(path, on_error, options)
+    terminal.remark(f"{path}: {validation}")
+    return train, validation
+
+
 def on_error_rule(value: str) -> Any:
-    """raise or skip."""
+    """The value of --on-error: raise or skip."""
     return chosen_of("--on-error", value, ("raise", "skip"))
 
 
@@ -101,19 +158,9 @@ def check_output(option: str, path: Path | None, model: Path, file: Path) -> Non
         raise UsageError(f"{option} {path} would replace what is being read", "choose another file")
 
 
-def read_dataset(
-    data: Path, valid: Path | None, on_error: str, format_: str, told: list[str]
-) -> tuple[Beliefs, Beliefs | None]:
-    """What is loaded from and what is validated with, if there is such; both are told."""
-    from doxa import formats as files
-    from doxa.render import terminal as display
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, all or nothing."""
+    from doxa.data.atomic import written
 
-    parts, options = files.dataset(data), reading(format_, told)
-    train = read(parts.train, on_error, options)
-    display.tell(f"{parts.train}: {train}")
-    path = valid or parts.valid
-    if path is None:
-        return train, None
-    held = read(path, on_error, options)
-    display.tell(f"{path}: {held}")
-    return train, held
+    with written(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")

@@ -1,139 +1,196 @@
-"""Asking a model and having it judge."""
+"""Asking a model, and letting it judge."""
 
 from __future__ import annotations
 
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doxa.cli.options import FormatOption, ModelFolder, OnErrorOption, ReadOption, check_output, on_error_rule, reading
+from doxa.cli.options import (
+    FormatOption,
+    MentionOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    check_output,
+    on_error_rule,
+    reading,
+)
 from doxa.errors import UsageError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from doxa.formats import Options
+    from doxa.inference import Question
+    from doxa.model import Model
+
+QuestionsOption = Annotated[
+    Path | None,
+    typer.Option("--questions", metavar="FILE", help="Ask every question of a file: head, relation, tail by TABs."),
+]
+AnswersFile = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="Write the completed beliefs, with their probability as confidence."),
+]
+JudgedArgument = Annotated[
+    list[str], typer.Argument(metavar="FILE | HEAD RELATION TAIL", help="A file of beliefs, or one belief.")
+]
 
 
 def ask(
     model: ModelFolder,
-    head: Annotated[str | None, typer.Argument(help="Head, or '?'.")] = None,
-    relation: Annotated[str | None, typer.Argument(help="Relation, or '?'.")] = None,
-    tail: Annotated[str | None, typer.Argument(help="Tail, or '?'.")] = None,
+    head: Annotated[str | None, typer.Argument(metavar="HEAD", help="Head entity, or '?'.")] = None,
+    relation: Annotated[str | None, typer.Argument(metavar="RELATION", help="Relation, or '?'.")] = None,
+    tail: Annotated[str | None, typer.Argument(metavar="TAIL", help="Tail entity, or '?'.")] = None,
     mention: Annotated[
-        str | None, typer.Option(help="Words that state the relation, when it is the one missing.")
+        str | None, typer.Option(metavar="TEXT", help="Words that state the relation, if RELATION is '?'.")
     ] = None,
-    questions: Annotated[
-        Path | None,
-        typer.Option("--questions", metavar="FILE", help="Ask all of a file: head, relation, tail by TABs."),
-    ] = None,
-    top: Annotated[int, typer.Option(help="How many answers.", min=1)] = 10,
-    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out what is already known.")] = False,
-    json_: Annotated[bool, typer.Option("--json", help="Answer as JSON, one line for each question.")] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="Write the answers as beliefs, their probability as confidence."),
-    ] = None,
+    questions: QuestionsOption = None,
+    top: Annotated[int, typer.Option(help="Number of answers.", min=1)] = 10,
+    new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per question.")] = False,
+    out: AnswersFile = None,
 ) -> None:
-    """Ask for what is missing: exactly one of HEAD, RELATION and TAIL is '?'.
+    """Ask for the missing part of a belief: exactly one of HEAD, RELATION and TAIL is '?'.
 
-    A file of questions holds one a line, with an optional mention; they are answered together, far faster than one by
-    one. With --out the completed beliefs are written, in any format that `doxa data convert --help` lists.
+    Prints the most probable answers, and marks those that are known facts. A file of questions has one question per
+    line, with an optional mention; its questions are answered together, far faster than one by one.
 
     Examples: `doxa ask model Lyon 'located in' '?'`, `doxa ask model --questions asked.tsv --top 3 --out answers.ttl`
     """
-    from doxa import formats as files
+    from doxa import formats
     from doxa.model import Model
-    from doxa.render import terminal as display
+    from doxa.render import terminal
 
-    given = [part for part in (head, relation, tail) if part is not None]
-    if (questions is None and len(given) < 3) or (questions is not None and given):
-        raise UsageError(
-            "expected HEAD, RELATION and TAIL, one of them '?', or --questions FILE",
-            "for example: doxa ask MODEL Lyon 'located in' '?'",
-        )
-    if questions is None:
-        asked = [(str(head), str(relation), str(tail), mention)]
-    else:
-        table = files.read_frame(questions)
-        said = table["mention"] if "mention" in table.columns else [None] * len(table)
-        asked = list(zip(table["head"], table["relation"], table["tail"], said, strict=True))
+    asked = _questions((head, relation, tail), mention, questions)
     if out is not None and questions is not None:
         check_output("--out", out, model, questions)
     answers = Model.load(model).ask(asked, top, new_only)
     if out is not None:
         from doxa.inference.answer import completed
 
-        files.write(completed(answers), out)
-        display.tell(f"{out}: {sum(map(len, answers)):,} answers")
+        formats.write(completed(answers), out)
+        terminal.remark(f"{out}: {sum(map(len, answers)):,} answers")
         return
     for answer in answers:
         if json_:
             print(json.dumps(answer.as_dict(), ensure_ascii=False))
         else:
-            display.say(str(answer))
+            terminal.say(str(answer))
+
+
+def _questions(
+    parts: tuple[str | None, str | None, str | None], mention: str | None, file: Path | None
+) -> list[Question]:
+    """The one question of the arguments, or all of a file."""
+    from doxa import formats
+
+    head, relation, tail = parts
+    if file is None:
+        if head is not None and relation is not None and tail is not None:
+            return [(head, relation, tail, mention)]
+    elif head is None:
+        table = formats.read_frame(file)
+        mentions = table["mention"] if "mention" in table.columns else [None] * len(table)
+        return list(zip(table["head"], table["relation"], table["tail"], mentions, strict=True))
+    raise UsageError(
+        "expected HEAD, RELATION and TAIL, one of them '?', or --questions FILE",
+        "for example: doxa ask MODEL Lyon 'located in' '?'",
+    )
 
 
 def judge(
     model: ModelFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Beliefs to judge.")],
-    out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output if left out.")] = None,
+    what: JudgedArgument,
+    mention: MentionOption = None,
+    json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per belief.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output by default.")] = None,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
 ) -> None:
-    """Judge every belief of a file: its credence, and true or false at its relation's threshold.
+    """Judge one belief, or every belief of a file: its credence, and true or false.
 
-    A belief that names something the model never saw is "unknown". The ending of --out tells its format; in one that
-    has no columns of its own (RDF, NELL) the credence stands as the confidence.
+    A belief is true from its relation's threshold up. A belief of a file that has a name the model never saw is
+    "unknown". The ending of --out decides its format; in RDF and NELL the credence is written as the confidence.
 
-    Example: `doxa judge model candidates.tsv --out judged.tsv`
+    Examples: `doxa judge model Lyon 'located in' France`, `doxa judge model candidates.tsv --out judged.tsv`
     """
+    from doxa.model import Model
+
+    if len(what) == 3:
+        if out is not None:
+            raise UsageError("--out is for judging a file", "leave it out to judge one belief")
+        _judge_one(Model.load(model), (what[0], what[1], what[2]), mention, json_)
+    elif len(what) == 1:
+        if mention is not None:
+            raise UsageError("--mention is for judging one belief", "put the mentions of a file into its fourth column")
+        file, options = Path(what[0]), reading(format_, read_)
+        check_output("--out", out, model, file)
+        table = _judged(Model.load(model), file, on_error, options)
+        _write_judged(table, file, out, options, json_)
+    else:
+        raise UsageError(
+            f"{len(what)} arguments after MODEL; expected a file, or head, relation and tail",
+            "put quotes around names with spaces: doxa judge MODEL Lyon 'located in' France",
+        )
+
+
+def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool) -> None:
+    """Print the credence and verdict of one belief, whose names the model must know."""
     import polars as pl
 
-    from doxa import formats as files
-    from doxa import inference as answering
-    from doxa.data.beliefs import Beliefs
-    from doxa.formats.registry import is_tabular
-    from doxa.model import Model
-    from doxa.render import terminal as display
+    from doxa.render import terminal
 
-    check_output("--out", out, model, file)
-    loaded = Model.load(model)
-    options = reading(format_, read_)
-    table = files.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
-    found = answering.judge(loaded, Beliefs.from_frame(table, loaded.vocabularies))
-    verdict = pl.Series("verdict", found.verdict.tolist(), dtype=pl.String)
-    credence = pl.Series("credence", found.credence).fill_nan(None).round(6)
-    table = table.drop("line").with_columns(credence, verdict)
+    head, relation, tail = triple
+    vocabularies = model.vocabularies
+    ids = (vocabularies.entities.id(head), vocabularies.relations.id(relation), vocabularies.entities.id(tail))
+    frame = pl.DataFrame({"head": [head], "relation": [relation], "tail": [tail]})
+    if mention is not None:
+        frame = frame.with_columns(mention=pl.lit(mention))
+    judgment = model.judge(frame)
+    credence, verdict = float(judgment.credence[0]), str(judgment.verdict[0])
+    known = bool((model.known.triples == ids).all(axis=1).any())
+    if json_:
+        report = {"belief": [*triple, mention], "credence": credence, "verdict": verdict, "known": known}
+        print(json.dumps(report, ensure_ascii=False))
+        return
+    terminal.say(
+        f"{head} · {relation} · {tail}: credence {credence:.2%}, judged {verdict}{' (known)' if known else ''}"
+    )
+
+
+def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.DataFrame:
+    """The beliefs of a file with the columns credence and verdict."""
+    import polars as pl
+
+    from doxa import formats
+    from doxa.data.beliefs import Beliefs
+
+    table = formats.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
+    judgment = model.judge(Beliefs.from_frame(table, model.vocabularies))
+    verdict = pl.Series("verdict", judgment.verdict.tolist(), dtype=pl.String)
+    credence = pl.Series("credence", judgment.credence).fill_nan(None).round(6)
+    return table.drop("line").with_columns(credence, verdict)
+
+
+def _write_judged(table: pl.DataFrame, file: Path, out: Path | None, options: Options, json_: bool) -> None:
+    """Write the judged beliefs, and count the verdicts on standard error."""
+    from doxa import formats
+    from doxa.formats.registry import is_tabular
+    from doxa.render import terminal
+
+    verdicts = table["verdict"]
     if out is None:
-        sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
+        text = table.write_ndjson() if json_ else table.write_csv(separator="\t", quote_style="never")
+        sys.stdout.write(text)
     else:
         if not is_tabular(out):
-            table = table.drop("credence", "verdict").with_columns(credence.alias("confidence"))
-        files.write(table, out, prefixes=options.prefixes)
-    counts = ", ".join(f"{(verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
-    display.tell(f"{file}: {counts}")
-
-
-def export(
-    model: ModelFolder,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; a folder for TensorBoard's projector.")],
-    format_: Annotated[
-        str, typer.Option("--format", help="parquet, npz, word2vec or projector, if the ending of OUT does not tell.")
-    ] = "",
-) -> None:
-    """Write the vectors of entities, relations and words for other tools.
-
-    By ending: .parquet (kind, name, vector), .npz (NumPy arrays and names), .vec or .txt (word2vec text, as gensim
-    reads it), none (a folder for TensorBoard's projector).
-
-    Example: `doxa export model vectors.parquet`
-    """
-    from doxa.model import Model
-    from doxa.render import terminal as display
-    from doxa.storage.vectors import export as write
-
-    if out.resolve().is_relative_to(model.resolve()):
-        raise UsageError(f"{out} lies in the model's folder", "choose another place")
-    found = write(Model.load(model), out, format_)
-    said = ", ".join(f"{len(names):,} {kind} vectors of {rows.shape[1]}" for kind, (names, rows) in found.items())
-    display.say(f"{out}: {said}")
+            table = table.drop("verdict", "confidence", strict=False).rename({"credence": "confidence"})
+        formats.write(table, out, prefixes=options.prefixes)
+    counts = ", ".join(f"{(verdicts == word).sum():,} {word}" for word in ("true", "false", "unknown"))
+    terminal.remark(f"{file}: {counts}")

@@ -1,22 +1,28 @@
-"""Pictures: the learning curve, the reliability diagram and the overview of a dataset, as PNG."""
+"""Plots as PNG files: learning curve, reliability diagram, map of entities, overview of a dataset.
+
+Each function draws on a `Figure` of its own, without pyplot and its global state, so that a notebook's or a server's
+matplotlib backend stays as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
-from doxa.curation.map import COLORS, Map
-from doxa.data.profile import Profile
-from doxa.evaluation.calibration import Reliability
+from doxa.render.colors import ACCENT, GROUPS, INK, PALE
 
-matplotlib.use("Agg")
-from matplotlib import pyplot as plt
+if TYPE_CHECKING:
+    from doxa.curation.map import Map
+    from doxa.data.profile import Profile
+    from doxa.evaluation.calibration import Reliability
 
-INK, ACCENT, PALE = "#1f2d3d", "#c8553d", "#8fa3b5"
 STYLE: dict[Any, Any] = {
     "figure.dpi": 130,
     "font.size": 10,
@@ -31,108 +37,131 @@ STYLE: dict[Any, Any] = {
     "axes.titleweight": "bold",
 }
 
+LEAKS = ("already_in_train", "reversed_pair_in_train", "with_unseen_entity", "false_but_in_train")
+"""Counts of a part that say how far it overlaps with train."""
+
+
+@contextmanager
+def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """A figure of that size in inches, saved as PNG when the block ends."""
+    with matplotlib.rc_context(STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # a character that no font has is drawn as a box
+            figure.savefig(path, format="png")
+
 
 def learning_curve(curve: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Loss and validation quality by epoch."""
-    epochs = [point["epoch"] for point in curve]
-    with plt.rc_context(STYLE):
-        figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2), layout="constrained")
-        left.plot(epochs, [point["loss"] for point in curve], color=INK, linewidth=2)
+    """Draw training loss and validation metric by epoch."""
+    epochs = [record["epoch"] for record in curve]
+    with _figure(path, 8.4, 3.2) as figure:
+        left, right = figure.subplots(1, 2)
+        left.plot(epochs, [record["loss"] for record in curve], color=INK, linewidth=2)
         left.set(title="Training loss", xlabel="epoch", ylabel="mean −log credence")
-        measured = [(point["epoch"], point["quality"]) for point in curve if point["quality"] is not None]
-        if measured:
-            right.plot(*zip(*measured, strict=True), color=ACCENT, linewidth=2)
+        metrics = [(record["epoch"], record["metric"]) for record in curve if record["metric"] is not None]
+        if metrics:
+            right.plot(*zip(*metrics, strict=True), color=ACCENT, linewidth=2)
         right.set(title="Validation", xlabel="epoch", ylabel="filtered MRR of head, relation, tail", ylim=(0, 1))
-        figure.savefig(path, format="png")
-        plt.close(figure)
 
 
 def reliability_diagram(reliability: Reliability, path: Path, before: Reliability | None = None) -> None:
-    """Credence said against share that came true; on the diagonal the two agree. `before` is drawn faintly."""
-    with plt.rc_context(STYLE):
-        figure, (top, bottom) = plt.subplots(
-            2, 1, figsize=(5.2, 5.6), layout="constrained", sharex=True, height_ratios=[4, 1]
-        )
+    """Draw the share of true beliefs against credence; a calibrated model lies on the diagonal.
+
+    `before` is the same before calibration, in a pale color.
+    """
+    with _figure(path, 5.2, 5.6) as figure:
+        top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
         top.plot([0, 1], [0, 1], color=PALE, linestyle="--", linewidth=1, label="perfectly calibrated")
         if before is not None:
             top.plot(before.credence, before.truth, color=PALE, marker=".", linewidth=1, label="before calibration")
         top.plot(reliability.credence, reliability.truth, color=ACCENT, marker="o", markersize=5, label="doxa")
-        top.set(title="Do beliefs come true as often as said?", ylabel="share that is true", ylim=(-0.02, 1.02))
+        top.set(title="Is credence calibrated?", ylabel="share that is true", ylim=(-0.02, 1.02))
         top.legend(frameon=False, loc="upper left" if before is None else "center right")
         numbers = f"ECE {reliability.ece:.3f}\nBrier {reliability.brier:.3f}\nlog loss {reliability.nll:.3f}"
         top.text(0.98, 0.04, numbers, transform=top.transAxes, ha="right", va="bottom")
         edges = np.linspace(0, 1, 21)
         bottom.hist(reliability.credence, bins=edges.tolist(), weights=reliability.count, color=INK)
         bottom.set(xlabel="credence", ylabel="beliefs", xlim=(-0.02, 1.02))
-        figure.savefig(path, format="png")
-        plt.close(figure)
 
 
-def entity_map(found: Map, path: Path, labeled: int = 40) -> None:
-    """Entities in two dimensions, some of them with their names."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(figsize=(9, 7), layout="constrained")
-        for number, group in enumerate(found.groups):
-            rows = found.group == number
+def entity_map(entities: Map, path: Path, labeled: int = 40) -> None:
+    """Draw entities in two dimensions, `labeled` of them with their names."""
+    with _figure(path, 9, 7) as figure:
+        axes = figure.subplots()
+        for number, group in enumerate(entities.groups):
+            rows = entities.group == number
             if rows.any():
-                color = COLORS[number % len(COLORS)]
-                x, y = found.places[rows].T
-                axes.scatter(x, y, s=10, color=color, alpha=0.7, label=group, linewidths=0)
-        for row in np.linspace(0, len(found) - 1, min(labeled, len(found))).astype(int):
-            name = found.names[row].replace("$", r"\$")
-            axes.annotate(name, (found.places[row, 0], found.places[row, 1]), fontsize=6)
-        axes.set(title=found.title.replace("$", r"\$"), xticks=[], yticks=[])
+                x, y = entities.places[rows].T
+                color = GROUPS[number % len(GROUPS)]
+                axes.scatter(x, y, s=10, color=color, alpha=0.7, label=_plain(group), linewidths=0)
+        for row in np.linspace(0, len(entities) - 1, min(labeled, len(entities))).astype(int):
+            place = (entities.places[row, 0], entities.places[row, 1])
+            axes.annotate(_plain(entities.names[row]), place, fontsize=6)
+        axes.set(title=_plain(entities.title), xticks=[], yticks=[])
         axes.legend(frameon=False, loc="upper right", fontsize=8)
-        figure.savefig(path, format="png")
-        plt.close(figure)
 
 
-def overview(found: Profile, path: Path) -> None:
-    """One page on a dataset: its relations, mapping kinds, degrees, confidence, and what crosses its parts."""
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(2, 3, figsize=(16, 8.6), layout="constrained")
-        (frequent, kinds, degrees), (confidence, leaks, inverses) = axes
-        top = found.relations[:15][::-1]
-        _bars(frequent, [_short(one["relation"]) for one in top], [one["facts"] for one in top], INK)
-        frequent.set(title=f"Most frequent of {len(found.relations):,} relations", xlabel="facts of train")
-        counts = {kind: sum(one["kind"] == kind for one in found.relations) for kind in ("1-1", "1-N", "N-1", "N-N")}
+def overview(profile: Profile, path: Path) -> None:
+    """Draw a dataset on one page: relations, mapping kinds, degrees, confidence, leaks between its parts."""
+    with _figure(path, 16, 8.6) as figure:
+        (frequent, kinds, degrees), (confidence, leaks, inverses) = figure.subplots(2, 3)
+        top = profile.relations[:15][::-1]
+        _bars(frequent, [_short(row["relation"]) for row in top], [row["facts"] for row in top], INK)
+        frequent.set(title=f"Most frequent of {len(profile.relations):,} relations", xlabel="facts of train")
+        counts = {kind: sum(row["kind"] == kind for row in profile.relations) for kind in ("1-1", "1-N", "N-1", "N-N")}
         kinds.bar(list(counts), list(counts.values()), color=INK)
         kinds.set(title="Mapping kinds", ylabel="relations")
-        degrees.bar(range(len(found.degrees)), found.degrees, color=INK)
-        degrees.set_xticks(
-            range(len(found.degrees)), [str(2**power) for power in range(len(found.degrees))], rotation=60
-        )
-        degrees.set(title="How often entities occur", xlabel="in so many beliefs of train, up to twice as many",
-                    ylabel="entities", yscale="log")  # fmt: skip
-        if found.confidences:
-            edges = np.linspace(0, 1, len(found.confidences) + 1)
-            confidence.bar(edges[:-1], found.confidences, width=np.diff(edges), align="edge", color=INK)
-        else:
-            confidence.text(0.5, 0.5, "none given", ha="center", va="center", color=PALE)
-        confidence.set(title="Confidence in train", xlabel="confidence", ylabel="beliefs", xlim=(0, 1))
-        wanted = ("already_in_train", "reversed_pair_in_train", "with_unseen_entity", "false_but_in_train")
-        for place, (name, part) in enumerate((name, part) for name, part in found.parts.items() if name != "train"):
-            shares = [100 * part.get(key, 0) / part["beliefs"] for key in wanted]
-            heights = np.arange(len(wanted)) + 0.38 * place - 0.19
-            leaks.barh(heights, shares, height=0.36, color=(ACCENT, PALE)[place], label=name)
-        leaks.set_yticks(range(len(wanted)), [key.replace("_", " ") for key in wanted])
-        leaks.set(title="What crosses the parts", xlabel="% of the part", xlim=(0, 100))
-        if len(found.parts) > 1:
-            leaks.legend(frameon=False)
-        pairs = found.inverses[:12][::-1]
-        names = [f"{_short(one['relation'], 18)} / {_short(one['inverse'], 18)}" for one in pairs]
-        _bars(inverses, names, [one["share"] for one in pairs], ACCENT)
-        inverses.set(title=f"{len(found.inverses):,} near-inverse pairs", xlabel="share reversed", xlim=(0, 1))
-        figure.savefig(path, format="png")
-        plt.close(figure)
+        _degrees(degrees, profile)
+        _confidences(confidence, profile)
+        _leaks(leaks, profile)
+        pairs = profile.inverses[:12][::-1]
+        names = [f"{_short(pair['relation'], 18)} / {_short(pair['inverse'], 18)}" for pair in pairs]
+        _bars(inverses, names, [pair["share"] for pair in pairs], ACCENT)
+        inverses.set(title=f"{len(profile.inverses):,} near-inverse pairs", xlabel="share reversed", xlim=(0, 1))
+
+
+def _degrees(axes: Any, profile: Profile) -> None:
+    """Bar n counts the entities that occur in at least 2^n and fewer than 2^(n+1) beliefs."""
+    powers = range(len(profile.degrees))
+    axes.bar(powers, profile.degrees, color=INK)
+    axes.set_xticks(powers, [str(2**power) for power in powers], rotation=60)
+    axes.set(title="Degrees of entities", xlabel="beliefs of train, from this number to twice as many",
+             ylabel="entities", yscale="log")  # fmt: skip
+
+
+def _confidences(axes: Any, profile: Profile) -> None:
+    if profile.confidences:
+        edges = np.linspace(0, 1, len(profile.confidences) + 1)
+        axes.bar(edges[:-1], profile.confidences, width=np.diff(edges), align="edge", color=INK)
+    else:
+        axes.text(0.5, 0.5, "no confidence in this file", ha="center", va="center", color=PALE)
+    axes.set(title="Confidence in train", xlabel="confidence", ylabel="beliefs", xlim=(0, 1))
+
+
+def _leaks(axes: Any, profile: Profile) -> None:
+    others = [(name, part) for name, part in profile.parts.items() if name != "train"]
+    for number, (name, part) in enumerate(others):
+        shares = [100 * part.get(key, 0) / part["beliefs"] for key in LEAKS]
+        heights = np.arange(len(LEAKS)) + 0.38 * number - 0.19
+        axes.barh(heights, shares, height=0.36, color=(ACCENT, PALE)[number % 2], label=name)
+    axes.set_yticks(range(len(LEAKS)), [key.replace("_", " ") for key in LEAKS])
+    axes.set(title="Overlap with train", xlabel="% of the part", xlim=(0, 100))
+    if others:
+        axes.legend(frameon=False)
 
 
 def _short(name: str, length: int = 32) -> str:
-    """The end of a long name, which tells more than its start; no part of it is a formula."""
-    return (name if len(name) <= length else f"…{name[1 - length :]}").replace("$", r"\$")
+    """The end of a long name, which tells more than its start."""
+    return _plain(name if len(name) <= length else f"…{name[1 - length :]}")
+
+
+def _plain(name: str) -> str:
+    """The name with dollar signs escaped: matplotlib reads text between two of them as a formula."""
+    return name.replace("$", r"\$")
 
 
 def _bars(axes: Any, names: Sequence[str], values: Sequence[float], color: str) -> None:
-    """A bar for each name, alike or not."""
+    """One bar for each row; rows may have the same name."""
     axes.barh(range(len(names)), values, color=color)
     axes.set_yticks(range(len(names)), names, fontsize=8)

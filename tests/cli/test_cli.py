@@ -106,15 +106,15 @@ def test_data_inspect_finds_leaks_and_unseen_names(doxa, tmp_path):
     (tmp_path / "train.tsv").write_text("a\tr\tb\na\tr\tb\nb\ts\tb\nc\tr\tb\n")
     (tmp_path / "test.tsv").write_text("b\ts\ta\t1\nz\tr\tb\t1\na\tr\tb\t-1\n")
     code, text, _ = doxa("data", "inspect", tmp_path, "--json")
-    found = json.loads(text)
+    report = json.loads(text)
     assert code == 0
-    assert found["parts"]["train"] == {
+    assert report["parts"]["train"] == {
         "beliefs": 4, "entities": 3, "relations": 2, "duplicate_lines": 1, "repeated_triples": 1, "self_loops": 1,
     }  # fmt: skip
-    test = found["parts"]["test"]
+    test = report["parts"]["test"]
     assert (test["with_unseen_entity"], test["already_in_train"], test["reversed_pair_in_train"]) == (1, 1, 1)
     assert (test["labeled_true"], test["labeled_false"], test["false_but_in_train"]) == (2, 1, 1)
-    assert found["relations"][0] == {
+    assert report["relations"][0] == {
         "relation": "r", "kind": "N-1", "facts": 2, "tails_per_head": 1.0, "heads_per_tail": 2.0,
     }  # fmt: skip
     code, text, _ = doxa("data", "inspect", tmp_path)
@@ -180,12 +180,12 @@ def test_a_file_that_is_not_there_for_judge_and_evaluate(doxa, model, tmp_path):
         (("1,1", "up", "1,2"), 2, "none of head, relation and tail is '?'; expected exactly one"),
         (("?", "up", "?"), 2, "2 of head, relation and tail are '?'; expected exactly one"),
         (("?", "?", "?"), 2, "3 of head"),
-        (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to find the relation"),
+        (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to"),
     ],
 )
 def test_bad_questions(doxa, model, question, code, message):
-    found, text, err = doxa("ask", model, *question)
-    assert (found, text) == (code, "")
+    ended, text, err = doxa("ask", model, *question)
+    assert (ended, text) == (code, "")
     assert message in err
 
 
@@ -230,7 +230,7 @@ def test_force_never_removes_the_data_or_the_folder_one_stands_in(doxa, data, tm
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     code, _, err = doxa("train", data, "--out", ".", "--force", *QUICK)
-    assert (code, "is the folder you stand in" in err) == (1, True)
+    assert (code, "is or contains the current folder" in err) == (1, True)
     assert len(list(data.iterdir())) == 3
     code, _, err = doxa("judge", tmp_path / "m", data / "test.tsv", "--out", data / "test.tsv")
     assert (code, "would replace what is being read" in err) == (2, True)
@@ -302,7 +302,7 @@ def test_what_cannot_be_judged_is_skipped_with_the_reason(doxa, tmp_path):
     code, *_ = doxa("evaluate", tmp_path / "m", tmp_path / "e.tsv", "--json", tmp_path / "r.json")
     report = json.loads((tmp_path / "r.json").read_text())
     assert code == 0
-    assert report["skipped"]["classification"] == "no falsehood could be made of these beliefs"
+    assert "could be made of these beliefs" in report["skipped"]["classification"]
     assert "calibration" not in report
 
 
@@ -331,8 +331,8 @@ def test_skipping_faulty_lines_says_how_many(doxa, tmp_path):
 )
 def test_bad_options_leave_nothing_behind(doxa, data, tmp_path, arguments, code, message):
     out = tmp_path / "m"
-    found, text, err = doxa("train", data, "--out", out, *QUICK, *arguments)
-    assert (found, text) == (code, "")
+    ended, text, err = doxa("train", data, "--out", out, *QUICK, *arguments)
+    assert (ended, text) == (code, "")
     assert message in err
     assert not out.exists()
 
@@ -369,18 +369,18 @@ def test_systems_lists_formula_size_and_answers(doxa):
     assert re.search(r"transe +α − ‖h \+ r − t‖ +ERV +5 +550", out)
     assert re.search(r"unstructured +−‖h − t‖² +EV +5 +500", out)
     assert re.search(r"complex +Re ⟨h, r, t̄⟩ +5 +even d!", out)
-    found = json.loads(doxa("systems", "--json")[1])
-    assert {row["system"]: row["parameters"] for row in found["systems"]}["pbe"] == (14_951 + 1_345) * 200
-    assert [row["answers"] for row in found["systems"] if row["system"] == "jrme"] == [["relation"]]
+    report = json.loads(doxa("systems", "--json")[1])
+    assert {row["system"]: row["parameters"] for row in report["systems"]}["pbe"] == (14_951 + 1_345) * 200
+    assert [row["answers"] for row in report["systems"] if row["system"] == "jrme"] == [["relation"]]
 
 
 def test_a_file_of_questions_is_answered_line_by_line(doxa, model, tmp_path):
     asked = tmp_path / "asked.tsv"
     asked.write_text("1,1\tup\t?\n1,1\t?\t1,2\n", encoding="utf-8")
     code, text, err = doxa("ask", model, "--questions", asked, "--top", "1", "--json")
-    found = [json.loads(line) for line in text.splitlines()]
+    report = [json.loads(line) for line in text.splitlines()]
     assert code == 0, err
-    assert [answer["question"] for answer in found] == [["1,1", "up", "?", None], ["1,1", "?", "1,2", None]]
-    assert all(len(answer["answers"]) == 1 for answer in found)
+    assert [answer["question"] for answer in report] == [["1,1", "up", "?", None], ["1,1", "?", "1,2", None]]
+    assert all(len(answer["answers"]) == 1 for answer in report)
     assert doxa("ask", model, "1,1", "--questions", asked)[0] == 2
     assert doxa("ask", model, "1,1", "up")[0] == 2

@@ -46,7 +46,7 @@ def test_from_proposals_through_review_to_a_new_model(doxa, model, tmp_path):
     assert pl.read_csv(decided / "labels.tsv", separator="\t")["label"].to_list() == [1, -1]
     code, text, _ = doxa("update", model, decided / "added.tsv", "--out", tmp_path / "m2", "--epochs", 1)
     assert code == 0
-    assert "1 beliefs learnt, 0 retracted" in text
+    assert "1 beliefs added, 0 retracted" in text
     assert "filtered MRR" in text
     assert len(Model.load(tmp_path / "m2").known) == len(Model.load(model).known) + 1
 
@@ -79,12 +79,12 @@ def test_explain_similar_and_duplicates(doxa, model, tmp_path):
     assert json.loads(text)["belief"] == ["1,1", "up", "1,2", None]
     code, text, _ = doxa("similar", model, "1,1", "--top", 3)
     assert len(text.splitlines()) == 3
-    code, *_ = doxa("duplicates", model, "--min-likeness", -1, "--out", tmp_path / "pairs.tsv")
+    code, *_ = doxa("duplicates", model, "--min-similarity", -1, "--out", tmp_path / "pairs.tsv")
     assert code == 0
-    assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\tlikeness")
+    assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\tsimilarity")
 
 
-def test_a_review_that_cannot_be_read_is_told_by_its_line(doxa, tmp_path):
+def test_a_review_that_cannot_be_read_is_named_by_its_line(doxa, tmp_path):
     file = tmp_path / "r.tsv"
     file.write_text("head\trelation\ttail\tfinding\treview\na\tr\tb\tmissing\taccept\na\tr\tc\tmissing\tmaybe\n")
     code, _, err = doxa("review", "apply", file, "--out", tmp_path / "d")

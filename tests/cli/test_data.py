@@ -77,8 +77,8 @@ def test_split_keeps_its_promises(doxa, table, tmp_path):
     parts = {name: files.read_frame(path) for name, path in files.dataset(tmp_path / "d").parts().items()}
     assert sum(map(len, parts.values())) == len(table)
     code, text, _ = doxa("data", "inspect", tmp_path / "d", "--json", "--plot", tmp_path / "page.png")
-    found = json.loads(text)["parts"]["test"]
-    assert found["with_unseen_entity"] == found["with_unseen_relation"] == found["reversed_pair_in_train"] == 0
+    report = json.loads(text)["parts"]["test"]
+    assert report["with_unseen_entity"] == report["with_unseen_relation"] == report["reversed_pair_in_train"] == 0
     assert (tmp_path / "page.png").read_bytes()[:4] == b"\x89PNG"
     assert doxa("data", "split", tmp_path / "a.tsv", tmp_path / "d", "--apart", "sentence")[0] == 2
 
@@ -119,13 +119,13 @@ def test_inspect_finds_inverses_and_differing_confidence(doxa, tmp_path):
         "a9\tparent\tb9\t0.5\nx\tlike\ty\t1\ny\tlike\tx\t1\n"
     )
     (tmp_path / "test.tsv").write_text("b9\tchild\ta9\t0.5\nq\tlike\tx\t0.5\n")
-    found = json.loads(doxa("data", "inspect", tmp_path, "--json")[1])
-    assert found["parts"]["train"]["triples_of_differing_confidence"] == 1
-    assert found["inverses"] == [
+    report = json.loads(doxa("data", "inspect", tmp_path, "--json")[1])
+    assert report["parts"]["train"]["triples_of_differing_confidence"] == 1
+    assert report["inverses"] == [
         {"relation": "parent", "inverse": "child", "share": 0.9, "leaked": 1},
         {"relation": "like", "inverse": "like", "share": 1.0, "leaked": 0},
     ]
-    assert found["confidences"][10] == 10
+    assert report["confidences"][10] == 10
     assert "Near-inverse relations, 2 of 2" in doxa("data", "inspect", tmp_path)[1]
 
 
@@ -160,23 +160,24 @@ def test_from_dump_to_answer_in_three_commands(doxa, tmp_path, name, text, quest
     assert doxa("train", tmp_path / name, "--out", tmp_path / "direct", *QUICK)[0] == 0
     answers = tmp_path / "answers.nt"
     assert doxa("ask", tmp_path / "model", *question, "--top", 3, "--out", answers)[0] == 0
-    found = files.read_frame(answers)
-    assert len(found) == 3
-    assert found["head"][0] == question[0] or found["head"][0].startswith("http://example.org/")
+    report = files.read_frame(answers)
+    assert len(report) == 3
+    assert report["head"][0] == question[0] or report["head"][0].startswith("http://example.org/")
     assert doxa("judge", tmp_path / "direct", tmp_path / name, "--out", tmp_path / "judged.jsonl")[0] == 0
     assert {"credence", "verdict"} <= set(json.loads((tmp_path / "judged.jsonl").read_text().splitlines()[0]))
     assert doxa("judge", tmp_path / "direct", tmp_path / name, "--out", tmp_path / "judged.ttl")[0] == 0
     assert "confidence" in files.read_frame(tmp_path / "judged.ttl").columns
 
 
-def test_falsehoods_are_those_evaluate_makes(doxa, tmp_path):
+def test_negatives_are_the_ones_evaluate_makes(doxa, tmp_path):
     rows = [row[:3] for row in board(5).rows()]
     parts = {"train": rows[::2], "valid": rows[1::4], "test": rows[3::4]}
     for name, part in parts.items():
         (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in part))
     known = ["--known", tmp_path / "train.tsv", "--known", tmp_path / "valid.tsv"]
-    code, said, err = doxa("data", "falsehoods", tmp_path / "test.tsv", tmp_path / "labeled.tsv", *known, "--seed", "3")
-    assert (code, "each with a falsehood" in said) == (0, True), err
+    paths = (tmp_path / "test.tsv", tmp_path / "labeled.tsv")
+    code, text, err = doxa("data", "negatives", *paths, *known, "--seed", "3")
+    assert (code, "each with a negative" in text) == (0, True), err
     train, valid, test = (Beliefs.from_frame(files.read_frame(tmp_path / f"{name}.tsv")) for name in parts)
     valid, test = valid.encode(train.vocabularies), test.encode(train.vocabularies)
     facts = TripleIndex(np.concatenate([b.triples for b in (train, valid, test)]), len(train.vocabularies.entities), 2)
@@ -185,3 +186,14 @@ def test_falsehoods_are_those_evaluate_makes(doxa, tmp_path):
     assert written.triples.tolist() == expected.triples.tolist()
     assert written.label.tolist() == expected.label.tolist()
     assert (expected.label == -1).any()
+
+
+def test_the_old_name_of_negatives_still_works(doxa, table, tmp_path):
+    files.write(table.drop("confidence"), tmp_path / "a.tsv")
+    made = {}
+    for name in ("negatives", "falsehoods"):
+        code, _, err = doxa("data", name, tmp_path / "a.tsv", tmp_path / f"{name}.tsv")
+        assert (code, "deprecated" in err) == (0, name == "falsehoods")
+        made[name] = (tmp_path / f"{name}.tsv").read_text()
+    assert made["negatives"] == made["falsehoods"]
+    assert "falsehoods" not in doxa("data", "--help")[1]

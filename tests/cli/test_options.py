@@ -2,7 +2,7 @@
 
 import pytest
 
-from doxa.cli.options import parse_size
+from doxa.cli.options import memory_limit, parse_size
 from doxa.errors import UsageError
 
 
@@ -18,3 +18,8 @@ def test_sizes_of_memory(text, size):
 def test_other_texts_are_refused(text):
     with pytest.raises(UsageError, match="expected a size such as 500MB"):
         parse_size(text)
+
+
+def test_no_limit_is_automatic():
+    assert memory_limit("") == {}
+    assert memory_limit("1K") == {"memory": 1024}

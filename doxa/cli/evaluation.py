@@ -1,0 +1,90 @@
+"""Measuring a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from doxa.cli.options import (
+    FormatOption,
+    JsonFile,
+    MemoryOption,
+    ModelFolder,
+    OnErrorOption,
+    ReadOption,
+    check_output,
+    chosen_of,
+    memory_limit,
+    read,
+    reading,
+    write_text,
+)
+from doxa.errors import UsageError
+
+TASKS = "entity,relation,classification,confidence,calibration"
+
+TasksOption = Annotated[str, typer.Option(help="Tasks, comma-separated.")]
+FilterOption = Annotated[
+    str, typer.Option("--filter", help="Known facts to drop from rankings: all (train, valid and test), or train.")
+]
+CandidatesOption = Annotated[
+    str, typer.Option(help="Rank among all entities, or only those seen in that slot of the relation.")
+]
+RankAllOption = Annotated[bool, typer.Option("--rank-all", help="Of a labeled file, rank the false beliefs too.")]
+NegativesSeed = Annotated[int, typer.Option(help="Seed of the negatives made for unlabeled files.", min=0)]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="PNG", help="Draw the reliability diagram.")]
+
+
+def evaluate(
+    model: ModelFolder,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs.")],
+    tasks: TasksOption = TASKS,
+    filter_: FilterOption = "all",
+    candidates: CandidatesOption = "all",
+    rank_all: RankAllOption = False,
+    seed: NegativesSeed = 0,
+    memory: MemoryOption = "",
+    json_: JsonFile = None,
+    plot: PlotOption = None,
+    on_error: OnErrorOption = "raise",
+    format_: FormatOption = "",
+    read_: ReadOption = [],  # noqa: B006
+) -> None:
+    """Measure a model on a file: entity inference, relation prediction, classification, confidence, calibration.
+
+    Prints raw and filtered mean rank, MRR and Hits@k, accuracy and calibration errors. Ties count at their expected
+    rank. A file without labels is classified against negatives: head or tail is replaced by an entity seen in that
+    slot of the relation.
+
+    Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
+    """
+    from doxa.data.atomic import written
+    from doxa.evaluation.report import evaluate as run
+    from doxa.model import Model
+    from doxa.render import terminal
+
+    names = [task.strip() for task in tasks.split(",") if task.strip()]
+    filter_rule = chosen_of("--filter", filter_, ("all", "train"))
+    candidate_rule = chosen_of("--candidates", candidates, ("all", "relation"))
+    if not names:
+        raise UsageError("--tasks names no task")
+    for option, path in (("--json", json_), ("--plot", plot)):
+        check_output(option, path, model, file)
+    loaded = Model.load(model)
+    beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
+    with terminal.busy("evaluating") as state:
+        evaluation = run(
+            loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,
+            **memory_limit(memory), report=lambda task: state(f"evaluating: {task}"),
+        )  # fmt: skip
+    terminal.show_evaluation(evaluation)
+    if plot is not None and evaluation.calibration is not None:
+        from doxa.render.plots import reliability_diagram
+
+        with written(plot) as unfinished:
+            reliability_diagram(evaluation.calibration.after, unfinished, evaluation.calibration.before)
+    if json_ is not None:
+        write_text(json_, json.dumps(evaluation.as_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n")

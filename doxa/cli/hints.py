@@ -1,0 +1,57 @@
+"""Errors on the command line: which option to type, and the exit code.
+
+The library raises a `DoxaError` whose `remedy` names the way out. Here it becomes the option that provides it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from doxa.errors import DoxaError, UsageError
+
+FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+"""Exit codes: a fault in the data or a model, a wrong command, Ctrl-C."""
+
+REMEDIES = {
+    "skip_errors": "to skip such lines and count them, pass --on-error skip",
+    "force": "pass --force to replace it",
+    "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
+    "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
+    "prefix": "declare the prefix, for example: --read prefix=ex=http://example.org/",
+    "out": "choose another place with --out",
+    "url": "if the archive is elsewhere, pass --from URL",
+}
+"""What to type, by the remedy of an error."""
+
+PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])")
+"""A Python argument in a hint, such as force=True: the option says the same on the command line."""
+
+
+def error_text(fault: DoxaError) -> str:
+    """The lines to print for an error: what is wrong, the library's hints, the option to type."""
+    option = REMEDIES.get(fault.remedy, "")
+    if not option:
+        return str(fault)
+    hints = [hint for hint in fault.hints if hint != option and not PYTHON.search(hint)]
+    return "\n  ".join((fault.message, *hints, option))
+
+
+@contextmanager
+def faults_of_data() -> Iterator[None]:
+    """Count a `UsageError` in this block as a fault of data or files: the command itself was right."""
+    try:
+        yield
+    except UsageError as fault:
+        raise DoxaError(fault.message, *fault.hints, remedy=fault.remedy) from fault
+
+
+def unexpected_text(fault: Exception) -> str:
+    """The lines to print for an error that doxa did not foresee."""
+    return f"unexpected {type(fault).__name__}: {fault}\n  this is a fault in doxa; `doxa --debug …` shows where"
+
+
+def exit_code(fault: Exception) -> int:
+    """2 for wrong usage, 1 for everything else."""
+    return WRONG_USAGE if isinstance(fault, UsageError) else FAILURE

@@ -1,0 +1,62 @@
+"""Errors: the option to type, and the exit code."""
+
+import re
+
+import pytest
+
+from doxa.cli.hints import REMEDIES, error_text, exit_code, faults_of_data
+from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
+
+
+def test_the_remedy_becomes_the_option_to_type():
+    fault = BadFile("b.tsv, line 2: 2 fields where other lines have 3", "expected 3", remedy="skip_errors")
+    assert error_text(fault).splitlines() == [
+        "b.tsv, line 2: 2 fields where other lines have 3",
+        "  expected 3",
+        "  to skip such lines and count them, pass --on-error skip",
+    ]
+
+
+def test_an_error_without_remedy_or_with_an_unknown_one_is_printed_as_it_is():
+    assert error_text(DoxaError("no", "hint")) == "no\n  hint"
+    assert error_text(DoxaError("no", remedy="something new")) == "no"
+
+
+def test_a_hint_is_not_printed_twice():
+    text = error_text(BadModel("m already holds a model", "pass --force to replace it", remedy="force"))
+    assert text.count("--force") == 1
+
+
+def test_every_remedy_names_an_option():
+    assert {"skip_errors", "force", "resume", "columns", "prefix", "out"} <= set(REMEDIES)
+    assert all(re.search(r"--[a-z]+", text) for text in REMEDIES.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(UsageError, 2), (UnknownName, 1), (BadFile, 1), (BadModel, 1), (CannotAnswer, 1), (OSError, 1)]
+)
+def test_exit_codes(kind, code):
+    assert exit_code(kind("x")) == code
+
+
+def test_a_fault_of_data_is_not_wrong_usage():
+    with pytest.raises(DoxaError, match="taken") as caught, faults_of_data():
+        raise UsageError("taken", "hint", remedy="force")
+    assert exit_code(caught.value) == 1
+    assert error_text(caught.value) == "taken\n  hint\n  pass --force to replace it"
+
+
+def test_an_interrupt_ends_with_130(doxa, monkeypatch):
+    def interrupted(**_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("doxa.systems.describe", lambda *_: interrupted())
+    assert doxa("systems")[0] == 130
+
+
+def test_an_unexpected_error_is_printed_without_a_traceback(doxa, monkeypatch):
+    monkeypatch.setattr("doxa.systems.describe", lambda *_: 1 / 0)
+    code, _, err = doxa("systems")
+    assert code == 1
+    assert "unexpected ZeroDivisionError" in err
+    assert "Traceback" not in err

@@ -1,0 +1,117 @@
+"""Describing a model, calibrating it again, judging one belief."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+import doxa as library
+from doxa import formats
+from doxa.data.beliefs import Beliefs
+from doxa.model import Model
+from doxa.training.fit import fit
+from tests.cli.test_cli import QUICK
+from tests.worlds import board
+
+INFO = {
+    "system": "pbe",
+    "score": "translation",
+    "entities": 25,
+    "relations": 2,
+    "words": 9,
+    "facts": 40,
+    "settings": {"model": {"dimension": 8, "mentions": True}, "judging": {"base_rate": 0.0}},
+    "training": {"epochs": 3, "seconds": 0.51234, "loss": [1.25, 0.5]},
+    "calibration": {"rule": "product", "temperatures": {"head": 1.5}},
+}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    formats.write(board(5), folder / "b.tsv")
+    values = dict(assignment.split("=") for assignment in QUICK if assignment != "--set")
+    fit(Beliefs.from_frame(board(5)), **{name: int(value) for name, value in values.items()}).save(folder / "m")
+    return folder / "m"
+
+
+def test_the_version(doxa):
+    code, text, _ = doxa("--version")
+    assert (code, text) == (0, f"doxa {library.__version__}\n")
+
+
+def test_info_shows_groups_and_marks_what_is_not_default(doxa, model, monkeypatch):
+    monkeypatch.setattr(Model, "info", lambda self: SimpleNamespace(as_dict=lambda: INFO))
+    code, text, _ = doxa("info", model)
+    assert code == 0
+    assert "pbe on the score translation: 25 entities, 2 relations, 9 words, 40 facts" in text
+    assert "* dimension" in text
+    assert "* mentions" not in text
+    assert "Settings of judging" in text
+    assert "0.5123" in text
+    assert "head 1.5" in text
+    assert json.loads(doxa("info", model, "--json")[1]) == INFO
+
+
+def test_info_of_a_real_model(doxa, model):
+    description = json.loads(doxa("info", model, "--json")[1])
+    assert set(INFO) <= set(description)
+    assert "pbe on the score translation: 25 entities" in doxa("info", model)[1]
+
+
+def test_one_belief_is_judged(doxa, model):
+    code, text, _ = doxa("judge", model, "1,1", "up", "1,2", "--mention", "one step up")
+    assert code == 0
+    assert text.startswith("1,1 · up · 1,2: credence ")
+    assert "judged " in text
+    assert text.endswith(" (known)\n")
+    code, text, _ = doxa("judge", model, "1,1", "up", "3,3", "--json")
+    report = json.loads(text)
+    assert report["belief"] == ["1,1", "up", "3,3", None]
+    assert 0 <= report["credence"] <= 1
+    assert (report["verdict"] in ("true", "false"), report["known"]) == (True, False)
+
+
+def test_one_belief_is_judged_as_in_a_file(doxa, model, tmp_path):
+    (tmp_path / "one.tsv").write_text("head\trelation\ttail\tmention\n1,1\tup\t1,2\tone step up\n")
+    row = json.loads(doxa("judge", model, tmp_path / "one.tsv", "--json")[1])
+    report = json.loads(doxa("judge", model, "1,1", "up", "1,2", "--mention", "one step up", "--json")[1])
+    assert (round(report["credence"], 6), report["verdict"]) == (row["credence"], row["verdict"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("9,9", "up", "1,2"), 1, "no entity '9,9' in this model"),
+        (("1,1", "upp", "1,2"), 1, "Did you mean 'up'?"),
+        (("1,1", "up"), 2, "2 arguments after MODEL"),
+        (("1,1", "up", "1,2", "--out", "x.tsv"), 2, "--out is for judging a file"),
+        (("b.tsv", "--mention", "x"), 2, "--mention is for judging one belief"),
+    ],
+)
+def test_what_cannot_be_judged(doxa, model, arguments, code, message):
+    result, text, err = doxa("judge", model, *arguments)
+    assert (result, text) == (code, "")
+    assert message in err
+
+
+def test_names_that_look_like_options_follow_two_dashes(doxa, tmp_path):
+    (tmp_path / "b.tsv").write_text("-x\tr\ty\ny\ts\t-x\n-x\ts\tz\nz\tr\ty\n")
+    assert doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *QUICK)[0] == 0
+    assert doxa("judge", tmp_path / "m", "--", "-x", "r", "y")[1].startswith("-x · r · y: credence")
+
+
+def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
+    """The command around the library call: where the model goes, and that nothing is replaced by accident."""
+    valid, place = model.parent / "b.tsv", tmp_path / "m"
+    Model.load(model).save(place)
+    code, text, err = doxa("calibrate", place, valid)
+    assert (code, "calibrated on 40 beliefs" in text) == (0, True), err
+    code, *_ = doxa("calibrate", place, valid, "--out", tmp_path / "m2", "--set", "base_rate=0.5")
+    assert code == 0
+    assert doxa("judge", tmp_path / "m2", "1,1", "up", "1,2")[0] == 0
+    code, _, err = doxa("calibrate", place, valid, "--out", tmp_path / "m2")
+    assert (code, "already holds a model\n  pass --force to replace it" in err) == (1, True)
+    assert doxa("calibrate", place, valid, "--out", tmp_path / "m2", "--force")[0] == 0
+    assert doxa("calibrate", place, valid, "--set", "base_rates=0.5")[0] == 2
+    assert doxa("calibrate", place, tmp_path / "none.tsv")[0] == 1

@@ -1,0 +1,117 @@
+"""The terminal: what is printed, where, and that names are printed as they are."""
+
+import logging
+from types import SimpleNamespace
+
+import numpy as np
+
+from doxa.evaluation.calibration import Reliability
+from doxa.evaluation.ranks import Metrics
+from doxa.formats import inspect
+from doxa.render import terminal
+
+ODD = "[bold]x[/] :cat: [/r]"
+
+
+def test_results_go_to_standard_output_and_remarks_to_standard_error(capsys):
+    terminal.say(ODD)
+    terminal.remark(ODD)
+    assert capsys.readouterr() == (f"{ODD}\n", f"{ODD}\n")
+
+
+def test_long_lines_are_not_wrapped(capsys):
+    terminal.say("word " * 100)
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_warnings_of_the_library_are_notes(capsys):
+    terminal.show_notices()
+    logging.getLogger("doxa.formats").warning("%s lines [x]", 3)
+    logging.getLogger("doxa.formats").info("unseen")
+    assert capsys.readouterr().err == "Note: 3 lines [x]\n"
+
+
+def test_tables_align_numbers_and_print_names_as_they_are(capsys):
+    terminal.show_table(ODD, ("name", "count"), [(ODD, 12345), ("y", 1)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == ODD
+    assert lines[3].startswith(ODD)
+    assert lines[3].rstrip().endswith("12,345")
+    assert len(lines[3].rstrip()) == len(lines[4].rstrip())
+    terminal.show_table("", ("name",), [])
+    assert "name" in capsys.readouterr().out
+
+
+def test_ranking_has_a_line_per_name(capsys):
+    metrics = Metrics(12.5, 0.25, {1: 0.1, 3: 0.2, 10: 0.5})
+    terminal.show_ranking("Entity inference", {"raw": metrics, "filtered": metrics})
+    text = capsys.readouterr().out
+    assert "Entity inference" in text
+    assert text.splitlines()[-1].split() == ["filtered", "12.5", "0.250", "10.0%", "20.0%", "50.0%"]
+
+
+def test_an_evaluation_says_what_was_not_run_and_by_which_protocol(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    metrics = Metrics(2.0, 0.5, {1: 0.1, 3: 0.2, 10: 0.5})
+    reliability = Reliability(np.array([0.5]), np.array([0.5]), np.array([1]), 0.1, 0.2, 0.3)
+    slot = SimpleNamespace(temperature=1.5, nll_before=2.0, nll=1.0, ece_before=0.2, ece=0.1)
+    terminal.show_evaluation(
+        SimpleNamespace(
+            entity=SimpleNamespace(
+                raw=metrics, filtered=metrics, filtered_heads=metrics, filtered_tails=metrics,
+                by_category={"1-N": metrics},
+            ),
+            relation=None,
+            classification=SimpleNamespace(accuracy=0.75, accuracy_of_seen=0.8),
+            confidence=SimpleNamespace(mse=0.01, mae=0.1),
+            calibration=SimpleNamespace(
+                before=reliability, after=reliability, accuracy=0.9, answers={"tail": slot},
+                intervals={"ece": (0.0, 0.2), "brier": (0.1, 0.3), "nll": (0.2, 0.4)},
+            ),
+            skipped={"relation": f"no {ODD}"},
+            protocol={"queries": 1000, "unseen": 3, "filter": "all", "ties": "expected", "candidates": "all",
+                      "judged": 20, "negatives": "made"},
+            seconds={"entity": 1.5},
+            peak_rss_mb=123.4,
+        )
+    )  # fmt: skip
+    text = capsys.readouterr().out
+    for part in ("1-N", "accuracy 75.0%, 80.0% where all names are known", "MSE 0.0100", "0.1000 (0.0000 to 0.2000)",
+                 "2.000 → 1.000", f"relation: not run, no {ODD}", "1,000 beliefs, 3 of them with unseen names",
+                 "20 judged, negatives: made; 1.5 s, peak memory 123 MB"):  # fmt: skip
+        assert part in text
+
+
+def test_an_inspection_lists_counts_relations_and_inverses(capsys, tmp_path):
+    pairs = [(f"a{number}", f"b{number}") for number in range(10)]
+    (tmp_path / "train.tsv").write_text("".join(f"{h}\tparent\t{t}\n{t}\tchild\t{h}\n" for h, t in pairs))
+    (tmp_path / "test.tsv").write_text("a1\tparent\tb2\nq\tchild\ta1\n")
+    terminal.show_profile(inspect(tmp_path), top=1)
+    text = capsys.readouterr().out
+    assert "with unseen entity" in text
+    assert "Relations, 1 of 2" in text
+    assert "Near-inverse relations, 1 of 1" in text
+
+
+def test_progress_without_a_terminal_prints_lines(capsys):
+    with terminal.progress("completing") as report:
+        for step in range(11):
+            report(step / 10, f"step [{step}]")
+    assert "step [10]" in capsys.readouterr().err
+    with terminal.busy("drawing") as state:
+        state("still drawing")
+
+
+def test_info_marks_values_that_are_not_defaults(capsys):
+    info = {
+        "system": "pbe", "score": "complex", "entities": 5000, "relations": 3, "words": 0, "facts": 7,
+        "settings": {"model": {"dimension": 8}, "running": {"seed": 0}},
+        "training": {"epochs": 3, "learning_curve_end": {"loss": 0.123456}}, "calibration": {},
+    }  # fmt: skip
+    terminal.show_info(info, {"dimension": 200, "seed": 0})
+    text = capsys.readouterr().out
+    assert "pbe on the score complex: 5,000 entities, 3 relations, 7 facts" in text
+    assert "* dimension" in text
+    assert "* seed" not in text
+    assert "loss 0.1235" in text
+    assert "Calibration" not in text
