@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from doxa.calibration.confidence import estimated_log_credence
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import CannotAnswer
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
 from doxa.model import Model, fit
+from doxa.slots import Slot
 from tests.worlds import board
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.3, "threads": 1}
@@ -83,7 +85,8 @@ def test_ranking_tails_by_confidence_is_measured_by_hand(model):
     ).encode(names)
     place = []
     for h, r, t in sample.triples.tolist():
-        scores = model.pbe.tail_logits(torch.tensor([h]), torch.tensor([r]))[0]
+        query = Batch.of_triples(*torch.tensor([[h], [r], [t]]))
+        scores = model.pbe.logits(Slot.TAIL, query)[0]
         place.append(1 + int((scores > scores[t]).sum()))
     first = (0.9 / math.log2(1 + place[0]) + 0.3 / math.log2(1 + place[1])) / (0.9 / 1 + 0.3 / math.log2(3))
     assert ndcg(model, sample.triples, sample.confidence) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)

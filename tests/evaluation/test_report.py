@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import torch
 
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
@@ -103,7 +104,7 @@ def test_the_filter_knows_valid_too(parts):
     """A validation tail that outranks the truth is taken out by filter=all and stays with filter=train."""
     model = fit(parts[0], parts[1], **SETTINGS)
     one = parts[1].encode(model.vocabularies).take(np.array([0]))
-    scores = model.pbe.tail_logits(torch.from_numpy(one.head), torch.from_numpy(one.relation))[0].detach()
+    scores = model.pbe.logits(Slot.TAIL, Batch.of(one))[0].detach()
     scores[one.tail[0]] = torch.inf
     worst = model.vocabularies.entities[int(scores.argmin())]
     head, relation = one.to_frame().row(0)[:2]
