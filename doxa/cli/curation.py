@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from doxa.cli.hints import faults_of_data
 from doxa.cli.options import (
     ForceOption,
     FormatOption,
@@ -198,7 +199,8 @@ def update(
         raise UsageError("no --out: expected the folder to write the updated model to")
     if out.resolve() == model.resolve():
         raise UsageError(f"--out {out} is the model being updated", "choose another folder")
-    models.check_vacant(out, force, resume=False)
+    with faults_of_data():
+        models.check_vacant(out, force, resume=False)
     loaded = Model.load(model)
     added, retracted, labeled = (
         None if file is None else read(file, on_error, reading(format_, read_)) for file in (new, retract, labels)

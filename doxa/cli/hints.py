@@ -6,6 +6,8 @@ The library raises a `DoxaError` whose `remedy` names the way out. Here it becom
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from doxa.errors import DoxaError, UsageError
 
@@ -34,6 +36,15 @@ def error_text(fault: DoxaError) -> str:
         return str(fault)
     hints = [hint for hint in fault.hints if hint != option and not PYTHON.search(hint)]
     return "\n  ".join((fault.message, *hints, option))
+
+
+@contextmanager
+def faults_of_data() -> Iterator[None]:
+    """Count a `UsageError` in this block as a fault of data or files: the command itself was right."""
+    try:
+        yield
+    except UsageError as fault:
+        raise DoxaError(fault.message, *fault.hints, remedy=fault.remedy) from fault
 
 
 def unexpected_text(fault: Exception) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from doxa.cli.hints import INTERRUPTED
+from doxa.cli.hints import INTERRUPTED, faults_of_data
 from doxa.cli.options import (
     DataArgument,
     ForceOption,
@@ -85,14 +85,15 @@ def train(
 
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
     settings = recipe(chosen_settings(settings_, set_, **options))
-    models.check_vacant(out, force, resume)
+    with faults_of_data():
+        models.check_vacant(out, force, resume)
     _spare_the_data(out, data, valid)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
     settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
     terminal.remark(f"training with {summary(settings)}")
-    with terminal.training_progress() as report:
+    with terminal.training_progress() as report, faults_of_data():
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
@@ -146,7 +147,8 @@ def calibrate(
     target = model if out is None else out
     in_place = target.resolve() == model.resolve()
     if not in_place:
-        models.check_vacant(target, force, resume=False)
+        with faults_of_data():
+            models.check_vacant(target, force, resume=False)
         _spare_the_data(target, valid, model)
     loaded = Model.load(model)
     path = formats.dataset(valid).valid if valid.is_dir() else valid

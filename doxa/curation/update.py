@@ -22,7 +22,6 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.judge import decision_rule
 from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
@@ -307,5 +306,5 @@ def _recalibrate(model: Model, labels: Beliefs) -> Model:
     assert labeled.label is not None
     if len(np.unique(labeled.label)) < 2:
         raise UsageError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    before = replace(model.calibration, rule=decision_rule(model.settings))
+    before = replace(model.calibration, rule=model.settings.decision_rule)
     return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, labeled))

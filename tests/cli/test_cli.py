@@ -180,7 +180,7 @@ def test_a_file_that_is_not_there_for_judge_and_evaluate(doxa, model, tmp_path):
         (("1,1", "up", "1,2"), 2, "none of head, relation and tail is '?'; expected exactly one"),
         (("?", "up", "?"), 2, "2 of head, relation and tail are '?'; expected exactly one"),
         (("?", "?", "?"), 2, "3 of head"),
-        (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to find the relation"),
+        (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to"),
     ],
 )
 def test_bad_questions(doxa, model, question, code, message):
@@ -230,7 +230,7 @@ def test_force_never_removes_the_data_or_the_folder_one_stands_in(doxa, data, tm
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     code, _, err = doxa("train", data, "--out", ".", "--force", *QUICK)
-    assert (code, "is the folder you stand in" in err) == (1, True)
+    assert (code, "is or contains the current folder" in err) == (1, True)
     assert len(list(data.iterdir())) == 3
     code, _, err = doxa("judge", tmp_path / "m", data / "test.tsv", "--out", data / "test.tsv")
     assert (code, "would replace what is being read" in err) == (2, True)

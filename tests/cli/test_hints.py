@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from doxa.cli.hints import REMEDIES, error_text, exit_code
+from doxa.cli.hints import REMEDIES, error_text, exit_code, faults_of_data
 from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
 
 
@@ -37,6 +37,13 @@ def test_every_remedy_names_an_option():
 )
 def test_exit_codes(kind, code):
     assert exit_code(kind("x")) == code
+
+
+def test_a_fault_of_data_is_not_wrong_usage():
+    with pytest.raises(DoxaError, match="taken") as caught, faults_of_data():
+        raise UsageError("taken", "hint", remedy="force")
+    assert exit_code(caught.value) == 1
+    assert error_text(caught.value) == "taken\n  hint\n  pass --force to replace it"
 
 
 def test_an_interrupt_ends_with_130(doxa, monkeypatch):
