@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Numbers
-from doxa.config import Settings
+from doxa.config import GROUPS, Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
@@ -178,11 +178,13 @@ class Model:
         """The most probable relations by Pr(r|h,t,m); with `new_only`, among the relations not yet known."""
         return self.ask([(head, "?", tail, mention)], top, new_only)[0]
 
-    def ask(self, questions: Sequence[Question], top: int = 10, new_only: bool = False) -> list[Answer]:
+    def ask(
+        self, questions: Sequence[Question], top: int = 10, new_only: bool = False, memory: int = 0
+    ) -> list[Answer]:
         """Answer many questions ⟨head, relation, tail[, mention]⟩ at once, each with '?' for the missing part."""
         from doxa.inference.query import ask
 
-        return ask(self, questions, top, new_only)
+        return ask(self, questions, top, new_only, memory)
 
     def judge(self, beliefs: Any) -> Judgment:
         """Credence and verdict (true, false or unknown) of each belief."""
@@ -208,11 +210,12 @@ class Model:
         rank_all: bool = False,
         seed: int = 0,
         report: Callable[[str], None] | None = None,
+        memory: int = 0,
     ) -> Evaluation:
         """Measure the model on test beliefs; see `doxa.evaluation.report.evaluate`."""
         from doxa.evaluation.report import evaluate
 
-        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report)
+        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report, memory)
 
     def calibrate(
         self,
@@ -357,7 +360,7 @@ class Model:
             relations=len(self.vocabularies.relations),
             words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
             facts=len(self.known),
-            settings={"settings": self.settings.as_dict()},
+            settings={group: self.settings.group(group) for group in GROUPS},
             training=dict(self.origin),
             calibration={
                 "rule": judge.rule,

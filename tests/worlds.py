@@ -7,7 +7,7 @@ import polars as pl
 import torch
 
 from doxa.calibration.curves import Curve
-from doxa.calibration.judge import Judge, decision_rule
+from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
@@ -97,7 +97,7 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
         train=triples,
         valid=np.zeros((0, 3), np.int64),
         calibration=Judge(
-            rule=decision_rule(settings),
+            rule=settings.decision_rule,
             thresholds=Thresholds(np.full(relations, np.nan), -6.0),
             curve=Curve.unfitted(relations),
         ),

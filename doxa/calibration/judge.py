@@ -75,9 +75,7 @@ class Judge:
         positives = beliefs.positives()
         known = facts.union(positives.triples) if held_out else facts
         exponent = fit_mention_exponent(pbe, positives) if held_out and pbe.mention is not None else 1.0
-        pbe.mention_exponent.fill_(exponent)
-        rule = decision_rule(settings)
-        rule = "entities" if rule == "learned" and not held_out else rule
+        rule = "entities" if settings.decision_rule == "learned" and not held_out else settings.decision_rule
         judge = replace(cls.unfitted(pbe.relations, rule), mention_exponent=exponent)
         expected = None
         if can_classify:
@@ -115,16 +113,18 @@ class Judge:
             curve=fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed),
         )
 
-    def judge(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> tuple[Numbers, NDArray[np.bool_]]:
+    def judge(
+        self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int = 0
+    ) -> tuple[Numbers, NDArray[np.bool_]]:
         """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
-        false where validation had no such beliefs.
+        false where validation had no such beliefs. `memory` bounds the tables of scores in bytes; 0 = automatic.
         """
         credence, verdict = np.full(len(beliefs), np.nan), np.zeros(len(beliefs), bool)
         rows = np.flatnonzero(beliefs.seen)
         known = beliefs.take(rows)
-        scores, inputs = self._scores(pbe, known, facts)
+        scores, inputs = self._scores(pbe, known, facts, memory)
         credence[rows] = self.curve.probability(inputs, known.relation)
         verdict[rows] = scores >= self.thresholds.of(known.relation)
         if self.unseen is not None:
@@ -133,16 +133,16 @@ class Judge:
             verdict[rows] = prior >= self.unseen.of(kind)
         return credence, verdict
 
-    def _scores(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> tuple[Numbers, Numbers]:
+    def _scores(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int) -> tuple[Numbers, Numbers]:
         """Decision score and calibration input of each belief, (n,) each."""
         if self.weights is not None:
-            table = features(pbe, beliefs, facts)
+            table = features(pbe, beliefs, facts, memory)
             return self.weights.decision_score(table, beliefs.relation), table[:, :2].sum(axis=1)
-        inputs = calibration_input(pbe, beliefs, self.rule, self.mention_exponent)
+        inputs = calibration_input(pbe, beliefs, self.rule, self.mention_exponent, memory)
         if self.rule != "product":
             return inputs, inputs
         mentioned = pbe.mention is not None and len(beliefs.mention.values)
-        return decision_score(pbe, beliefs, self.rule) if mentioned else 3 * inputs, inputs
+        return decision_score(pbe, beliefs, self.rule, memory) if mentioned else 3 * inputs, inputs
 
     def confidence(self, pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
         """The confidence each belief is expected to carry, (n,), in the model's ids; NaN for an unknown name."""
@@ -211,11 +211,6 @@ class Judge:
             unseen=unseen and Thresholds(np.array(unseen["by_kind"], float), unseen["overall"]),
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
         )
-
-
-def decision_rule(settings: Settings) -> str:
-    """The decision rule of the settings."""
-    return settings.decision_rule
 
 
 def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:

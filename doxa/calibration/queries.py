@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
+from doxa.data.vocabulary import Ids
 from doxa.pbe import PBE
 from doxa.slots import Slot
 
@@ -20,52 +21,46 @@ KINDS = ("head", "tail", "relation", "relation_with_mention")
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Queries of one kind.
+    """Beliefs as queries of one kind; each has its right answer among the candidates.
 
-    `truth`, (n,), is the column of each right answer among the candidates. `log_probabilities(rows)` is the table of
-    log probabilities, (rows, C), with -inf for the other known answers: the query asks for the missing one.
+    Other answers in `known` are no candidates: the query asks for the missing one.
     """
 
-    truth: Tensor
-    log_probabilities: Callable[[Tensor], Tensor]
+    pbe: PBE
+    kind: str
+    beliefs: Beliefs
+    known: TripleIndex
+    mention_exponent: float
+
+    def __len__(self) -> int:
+        return len(self.beliefs)
+
+    def log_probabilities(self, rows: Ids) -> tuple[Tensor, Tensor]:
+        """Log probabilities of all candidates of these queries, (B, C), and the column of each right answer, (B,)."""
+        slot, batch = missing_slot(self.kind), Batch.of(self.beliefs, rows)
+        truth = batch.column(slot)
+        query, answer = self.known.answers(slot, *self.beliefs.triples[rows].T)
+        other = answer != truth.numpy()[query]
+        without = query[other], answer[other]
+        if self.kind == "relation_with_mention":
+            exponent = self.mention_exponent
+            distribution = self.pbe.relation_distribution(batch, mention_exponent=exponent, without=without)
+        else:
+            distribution = self.pbe.distribution(slot, batch, without=without)
+        return distribution.log_probabilities, torch.searchsorted(distribution.columns, truth)
 
 
 def held_out_queries(
     pbe: PBE, beliefs: Beliefs, known: TripleIndex, kind: str, mention_exponent: float = 1.0
 ) -> Queries:
-    """The beliefs as queries of that kind, as far as the answer is a candidate; `known` are the facts to leave out."""
-    slot = Slot.RELATION if kind.startswith("relation") else Slot[kind.upper()]
+    """The beliefs as queries of that kind, as far as their answer is a candidate."""
+    slot = missing_slot(kind)
     if kind == "relation_with_mention":
         beliefs = beliefs.where(beliefs.mention.lengths > 0)
-    candidates = (pbe.seen_heads, torch.arange(pbe.relations), pbe.seen_tails)[slot]
-    column, present = _columns(Batch.of(beliefs).column(slot), candidates)
-    beliefs, truth = beliefs.where(present.numpy()), column[present]
-
-    def log_probabilities(rows: Tensor) -> Tensor:
-        numbers = rows.numpy()
-        logs = _log_probabilities(pbe, kind, Batch.of(beliefs, numbers), mention_exponent)
-        triples = (beliefs.head[numbers], beliefs.relation[numbers], beliefs.tail[numbers])
-        query, answer = (torch.from_numpy(part) for part in known.answers(slot, *triples))
-        place, is_candidate = _columns(answer, candidates)
-        other = is_candidate & (place != truth[rows][query])
-        logs[query[other], place[other]] = -torch.inf
-        return logs
-
-    return Queries(truth, log_probabilities)
+    candidates = np.isin(beliefs.triples[:, slot], pbe.seen[slot].numpy())
+    return Queries(pbe, kind, beliefs.where(candidates), known, mention_exponent)
 
 
-def _log_probabilities(pbe: PBE, kind: str, batch: Batch, mention_exponent: float) -> Tensor:
-    """Log probabilities of all candidates, (B, C) (Eqs 8, 9, 10, 6)."""
-    if kind == "head":
-        return pbe.log_heads(batch.relation, batch.tail)
-    if kind == "tail":
-        return pbe.log_tails(batch.head, batch.relation)
-    if kind == "relation":
-        return pbe.log_relations(batch.head, batch.tail)
-    return pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
-
-
-def _columns(ids: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
-    """The column of each id among the candidates, and whether it is one."""
-    column = torch.searchsorted(candidates, ids).clamp_max(len(candidates) - 1)
-    return column, candidates[column] == ids
+def missing_slot(kind: str) -> Slot:
+    """The slot that a kind of query asks for."""
+    return Slot.RELATION if kind.startswith("relation") else Slot[kind.upper()]

@@ -25,7 +25,7 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_credence
 from doxa.slots import Slot
 
 SHRINKAGE = 0.3
@@ -33,49 +33,48 @@ SHRINKAGE = 0.3
 
 
 @torch.no_grad()
-def log_terms(pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numbers:
+def log_terms(pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0, memory: int = 0) -> Numbers:
     """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known."""
     terms = np.zeros((len(beliefs), 3))
-    for rows in _blocks(pbe, beliefs):
+    for rows in _blocks(pbe, beliefs, memory):
         terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent).double().numpy()
     return terms
 
 
-def _blocks(pbe: PBE, beliefs: Beliefs) -> Iterator[Ids]:
+def _blocks(pbe: PBE, beliefs: Beliefs, memory: int) -> Iterator[Ids]:
     """Rows in blocks of bounded memory, sorted by relation."""
     order = np.argsort(beliefs.relation, kind="stable")
-    return (order[block] for block in pbe.blocks(len(beliefs)))
+    return (order[block] for block in pbe.blocks(len(beliefs), memory=memory))
 
 
 @torch.no_grad()
-def decision_score(pbe: PBE, beliefs: Beliefs, rule: str) -> Numbers:
+def decision_score(pbe: PBE, beliefs: Beliefs, rule: str, memory: int = 0) -> Numbers:
     """The number of each triple that is compared with its relation's threshold, (n,); the mention is ignored.
 
     For the rule `learned` without weights it is that of `entities`.
     """
     if rule != "score":
-        terms = log_terms(pbe, beliefs.without_mentions())
+        terms = log_terms(pbe, beliefs.without_mentions(), memory=memory)
         if rule == "product":
             return np.asarray(terms.sum(axis=1))
         return terms[:, 2] if rule == "tail" else terms[:, 0] + terms[:, 2]
     scores = np.zeros(len(beliefs))
-    for rows in _blocks(pbe, beliefs):
-        batch = Batch.of(beliefs, rows)
-        scores[rows] = pbe.logit(batch).double().numpy()
+    for rows in _blocks(pbe, beliefs, memory):
+        scores[rows] = pbe.logit(Batch.of(beliefs, rows)).double().numpy()
     return scores
 
 
-def calibration_input(pbe: PBE, beliefs: Beliefs, rule: str, mention_exponent: float = 1.0) -> Numbers:
+def calibration_input(pbe: PBE, beliefs: Beliefs, rule: str, mention_exponent: float = 1.0, memory: int = 0) -> Numbers:
     """The number of each belief that the calibration curve turns into credence, (n,)."""
     if rule == "product":
-        return np.asarray(log_terms(pbe, beliefs, mention_exponent).mean(axis=1))
-    return decision_score(pbe, beliefs, rule)
+        return log_credence(log_terms(pbe, beliefs, mention_exponent, memory))
+    return decision_score(pbe, beliefs, rule, memory)
 
 
-def features(pbe: PBE, beliefs: Beliefs, facts: TripleIndex) -> Numbers:
+def features(pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int = 0) -> Numbers:
     """Features of the rule `learned`, (n, 4): log Pr(h|r,t), log Pr(t|h,r), and log(1 + number of other known answers)
     of the queries (?, r, t) and (h, r, ?)."""
-    terms = log_terms(pbe, beliefs.without_mentions())
+    terms = log_terms(pbe, beliefs.without_mentions(), memory=memory)
     itself = facts.contains(beliefs.head, beliefs.relation, beliefs.tail)
     columns = (beliefs.head, beliefs.relation, beliefs.tail)
     heads, tails = (facts.count_answers(slot, *columns) - itself for slot in (Slot.HEAD, Slot.TAIL))

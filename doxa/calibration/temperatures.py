@@ -15,7 +15,8 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.pbe import PBE
+from doxa.pbe import PBE, renormalized
+from doxa.slots import Slot
 
 MAX_TABLE = 2e7
 """Size of the score table that temperatures are fitted on, at most."""
@@ -46,9 +47,7 @@ def fit_temperatures(pbe: PBE, valid: Beliefs, facts: TripleIndex, mention_expon
 
     def best(kind: str) -> float:
         queries = held_out_queries(pbe, valid, facts, kind, mention_exponent)
-        if not len(queries.truth):
-            return 1.0
-        return best_temperature(queries.log_probabilities(torch.arange(len(queries.truth))), queries.truth)
+        return best_temperature(*queries.log_probabilities(np.arange(len(queries)))) if len(queries) else 1.0
 
     return Temperatures(**{kind: best(kind) for kind in KINDS})
 
@@ -61,10 +60,9 @@ def fit_mention_exponent(pbe: PBE, valid: Beliefs) -> float:
     if len(stated) < MIN_LABELS or not pbe.score.tells_relations:
         return 1.0
     b = Batch.of(stated)
-    exponent = best_mention_exponent(
-        pbe.log_relations(b.head, b.tail), pbe.log_relations_said(b.words, b.offsets), b.relation
-    )
-    return float(np.float32(exponent))
+    pair, mention = pbe.distribution(Slot.RELATION, b), pbe.mention_distribution(b)
+    exponent = best_mention_exponent(pair.log_probabilities, mention.log_probabilities, b.relation)
+    return float(np.float32(exponent))  # in the precision of the weights
 
 
 def _sample(beliefs: Beliefs, most: int) -> Beliefs:
@@ -80,7 +78,7 @@ def best_temperature(logits: Tensor, truth: Tensor) -> float:
     from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
 
     def loss(log_temperature: float) -> float:
-        logs = (logits.double() / np.exp(log_temperature)).log_softmax(1)
+        logs = renormalized(logits.double(), float(np.exp(log_temperature)))
         return -float(logs.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
 
     return float(np.exp(minimize_scalar(loss, bounds=(-np.log(50), np.log(50)), method="bounded").x))
@@ -96,8 +94,8 @@ def best_mention_exponent(pair: Tensor, mention: Tensor, truth: Tensor) -> float
 
     def loss(logs: Numbers) -> float:
         alpha, beta = np.exp(np.clip(logs, -4, 4))
-        shares = (alpha * pair.double() + beta * mention.double()).log_softmax(1)
-        return -float(shares.gather(1, truth[:, None]).sum()) + 2 * float(np.square(logs).sum())
+        joint = renormalized(alpha * pair.double() + beta * mention.double())
+        return -float(joint.gather(1, truth[:, None]).sum()) + 2 * float(np.square(logs).sum())
 
     alpha, beta = np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x)
     return float(np.clip(beta / alpha, 1 / 50, 50))

@@ -15,6 +15,7 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.inference.judgment import judge
 from doxa.model import Model
+from doxa.pbe import log_credence, renormalized
 from doxa.systems import answers
 
 BINS = 15
@@ -93,18 +94,18 @@ class CalibrationReport:
         )
 
 
-def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs) -> CalibrationReport:
+def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: int = 0) -> CalibrationReport:
     """Reliability of credence on labeled beliefs, and of answer probabilities on the beliefs `asked`; names are known."""
     assert labeled.label is not None
     true = labeled.label == 1
-    credence = judge(model, labeled).credence
-    plain = np.exp(log_terms(model.pbe, labeled, model.calibration.mention_exponent).mean(axis=1))
+    credence = judge(model, labeled, memory).credence
+    plain = np.exp(log_credence(log_terms(model.pbe, labeled, model.calibration.mention_exponent, memory)))
     return CalibrationReport(
         before=Reliability.of(plain, true),
         after=Reliability.of(credence, true),
         intervals=intervals(credence, true),
         accuracy=float(((credence >= 0.5) == true).mean()),
-        answers=answer_reliability(model, asked),
+        answers=answer_reliability(model, asked, memory),
     )
 
 
@@ -140,7 +141,7 @@ class AnswerReliability:
 
 
 @torch.no_grad()
-def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliability]:
+def answer_reliability(model: Model, beliefs: Beliefs, memory: int = 0) -> dict[str, AnswerReliability]:
     """Reliability by kind of query, as far as the system answers it, on the first beliefs; the facts of train and
     valid are left out of the candidates."""
     beliefs = beliefs.take(np.arange(min(len(beliefs), MAX_QUERIES)))
@@ -149,19 +150,18 @@ def answer_reliability(model: Model, beliefs: Beliefs) -> dict[str, AnswerReliab
     for kind, temperature in asdict(model.calibration.temperatures).items():
         if ("relation" if kind.startswith("relation") else "entity") in able:
             queries = held_out_queries(model.pbe, beliefs, model.known, kind, model.calibration.mention_exponent)
-            if len(queries.truth):
-                reports[kind] = _reliability(model, queries, temperature)
+            if len(queries):
+                reports[kind] = _reliability(queries, temperature, memory)
     return reports
 
 
-def _reliability(model: Model, queries: Queries, temperature: float) -> AnswerReliability:
+def _reliability(queries: Queries, temperature: float, memory: int) -> AnswerReliability:
     """The figures of one kind of query at temperature 1 and at its temperature."""
     parts: list[list[Numbers]] = [[], []]
-    for block in model.pbe.blocks(len(queries.truth)):
-        rows = torch.from_numpy(block)
-        table, truth = queries.log_probabilities(rows), queries.truth[rows]
+    for rows in queries.pbe.blocks(len(queries), memory=memory):
+        table, truth = queries.log_probabilities(rows)
         for part, heat in zip(parts, (1.0, temperature), strict=True):
-            logs = (table / heat).log_softmax(1)
+            logs = renormalized(table, heat)
             top, place = logs.max(1)
             right = logs.gather(1, truth[:, None]).squeeze(1)
             part.append(torch.stack([right, top.exp(), (place == truth).float()]).double().numpy())

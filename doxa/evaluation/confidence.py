@@ -9,11 +9,13 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.evaluation.ranks import rank
 from doxa.model import Model
+from doxa.slots import Slot
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class ConfidenceReport:
         return asdict(self)
 
 
-def confidence_report(model: Model, beliefs: Beliefs) -> ConfidenceReport:
+def confidence_report(model: Model, beliefs: Beliefs, memory: int = 0) -> ConfidenceReport:
     """The report on beliefs with confidence, in the ids of the model and with known names."""
     from scipy.stats import spearmanr
 
@@ -46,8 +48,8 @@ def confidence_report(model: Model, beliefs: Beliefs) -> ConfidenceReport:
         mse=float((error**2).mean()),
         mae=float(np.abs(error).mean()),
         spearman=float(spearmanr(expected, beliefs.confidence).statistic) if varied else 0.0,
-        ndcg=ndcg(model, triples, relevance),
-        ndcg_exponential=ndcg(model, triples, 2**relevance - 1),
+        ndcg=ndcg(model, triples, relevance, memory),
+        ndcg_exponential=ndcg(model, triples, 2**relevance - 1, memory),
     )
 
 
@@ -68,7 +70,7 @@ def _query(model: Model, triples: NDArray[np.int64]) -> Ids:
 
 
 @torch.no_grad()
-def ndcg(model: Model, triples: NDArray[np.int64], relevance: Numbers) -> float:
+def ndcg(model: Model, triples: NDArray[np.int64], relevance: Numbers, memory: int = 0) -> float:
     """Σ relevance / log₂(1 + rank of the tail), divided by the same sum for the ideal order; the mean over all (h, r).
 
     Each tail has its rank among all entities; two tails of one query never share a rank.
@@ -80,9 +82,9 @@ def ndcg(model: Model, triples: NDArray[np.int64], relevance: Numbers) -> float:
     query, relevance = query[order], relevance[order]
     ranks = np.zeros(len(order))
     nothing = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-    for block in model.pbe.blocks(len(order)):
-        head, relation, tail = torch.from_numpy(triples[order[block]]).T
-        ranks[block] = rank(model.pbe.tail_logits(head, relation), tail, nothing).raw
+    for block in model.pbe.blocks(len(order), memory=memory):
+        batch = Batch.of_triples(*torch.from_numpy(triples[order[block]]).T)
+        ranks[block] = rank(model.pbe.logits(Slot.TAIL, batch), batch.tail, nothing).raw
     starts = np.flatnonzero(np.concatenate([[True], query[1:] != query[:-1]]))
     ideal_rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
     gained = np.add.reduceat(relevance / np.log2(1 + ranks), starts)

@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from doxa.calibration.thresholds import Numbers
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
+from doxa.data.blocks import row_blocks
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.slots import Slot
-
-BLOCK = 1024
 
 
 class Popularity:
@@ -39,23 +39,20 @@ class Popularity:
         counts = np.bincount(triples[:, 1] * self.entities + triples[:, slot], minlength=self.relations * self.entities)
         return torch.from_numpy(counts.reshape(self.relations, self.entities)).float()
 
-    def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor:
-        counts = self.counts(Slot.TAIL)[relation]
+    def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
+        """The frequency of every candidate, (B, C)."""
+        if slot is Slot.RELATION:
+            counts = torch.from_numpy(self.facts.counts).float().expand(len(batch), -1)
+        else:
+            counts = self.counts(slot)[batch.relation]
         return counts if candidates is None else counts[:, candidates]
 
-    def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        counts = self.counts(Slot.HEAD)[relation]
-        return counts if candidates is None else counts[:, candidates]
+    def mention_logits(self, batch: Batch) -> Tensor:
+        """Zero: mentions are ignored."""
+        return torch.zeros(len(batch), self.relations)
 
-    def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor:
-        counts = torch.from_numpy(self.facts.counts).float()
-        return (counts if candidates is None else counts[candidates]).expand(len(head), -1)
-
-    def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor:
-        return torch.zeros(len(offsets) - 1, self.relations if candidates is None else len(candidates))
-
-    def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]:
-        return (np.arange(start, min(start + BLOCK, count)) for start in range(0, count, BLOCK))
+    def blocks(self, count: int, width: int | None = None, memory: int = 0) -> Iterator[Ids]:
+        return row_blocks(count, width or self.entities, memory)
 
     def plausibility(self, beliefs: Beliefs) -> Numbers:
         """log((1 + frequency of the head) · (1 + frequency of the tail)), (n,), each in its slot of the relation."""

@@ -26,11 +26,9 @@ class Ranker(Protocol):
     def entities(self) -> int: ...
     @property
     def relations(self) -> int: ...
-    def tail_logits(self, head: Tensor, relation: Tensor, candidates: Tensor | None = None) -> Tensor: ...
-    def head_logits(self, relation: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
-    def relation_logits(self, head: Tensor, tail: Tensor, candidates: Tensor | None = None) -> Tensor: ...
-    def mention_logits(self, words: Tensor, offsets: Tensor, candidates: Tensor | None = None) -> Tensor: ...
-    def blocks(self, count: int, width: int | None = None) -> Iterator[Ids]: ...
+    def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor: ...
+    def mention_logits(self, batch: Batch) -> Tensor: ...
+    def blocks(self, count: int, width: int | None = None, memory: int = 0) -> Iterator[Ids]: ...
 
 
 @torch.no_grad()
@@ -42,42 +40,34 @@ def ranks(
     pool: Pairs | None = None,
     use: str = "both",
     mention_exponent: float = 1.0,
+    memory: int = 0,
 ) -> Ranks:
     """The rank of each belief's part in that slot, filtered by `known`.
 
     Candidates are all entities or relations; with a `pool` (`TripleIndex.seen`), the entities of the belief's relation.
     For relations, `use` is both, pair (without the mention) or mention (without the entities). A belief with an unknown
-    name has the expected rank of a guess.
+    name has the expected rank of a guess. `memory` bounds the tables of scores in bytes; 0 = automatic.
     """
     if pool is not None:
-        return _ranks_among(ranker, slot, beliefs, known, pool)
+        return _ranks_among(ranker, slot, beliefs, known, pool, memory)
     count = ranker.relations if slot is Slot.RELATION else ranker.entities
     result = _guesses(len(beliefs), count)
     seen = np.flatnonzero(beliefs.seen) if slot is Slot.RELATION else _seen_by_relation(beliefs)
-    for block in ranker.blocks(len(seen), count):
+    for block in ranker.blocks(len(seen), count, memory):
         rows = seen[block]
         batch = Batch.of(beliefs, rows)
-        scores = _logits(ranker, slot, batch) if use != "mention" else torch.zeros(len(rows), count)
+        scores = ranker.logits(slot, batch) if use != "mention" else torch.zeros(len(rows), count)
         if slot is Slot.RELATION and use != "pair":
-            scores = scores + mention_exponent * ranker.mention_logits(batch.words, batch.offsets)
+            scores = scores + mention_exponent * ranker.mention_logits(batch)
         _put(result, rows, rank(scores, batch.column(slot), _answers(known, slot, beliefs, rows)))
     return result
-
-
-def _logits(ranker: Ranker, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
-    """The logits of all candidates or these, (B, C)."""
-    if slot is Slot.HEAD:
-        return ranker.head_logits(batch.relation, batch.tail, candidates)
-    if slot is Slot.TAIL:
-        return ranker.tail_logits(batch.head, batch.relation, candidates)
-    return ranker.relation_logits(batch.head, batch.tail, candidates)
 
 
 def _answers(known: TripleIndex, slot: Slot, beliefs: Beliefs, rows: Ids) -> Pairs:
     return known.answers(slot, beliefs.head[rows], beliefs.relation[rows], beliefs.tail[rows])
 
 
-def _ranks_among(ranker: Ranker, slot: Slot, beliefs: Beliefs, known: TripleIndex, pool: Pairs) -> Ranks:
+def _ranks_among(ranker: Ranker, slot: Slot, beliefs: Beliefs, known: TripleIndex, pool: Pairs, memory: int) -> Ranks:
     """Ranks among the entities of the pool of each belief's relation, relation by relation.
 
     A true entity that the pool lacks is a candidate of its own query alone.
@@ -92,13 +82,13 @@ def _ranks_among(ranker: Ranker, slot: Slot, beliefs: Beliefs, known: TripleInde
         _put(result, np.flatnonzero(unknown), _guesses(int(unknown.sum()), len(members)))
         candidates = np.union1d(members, truth[of_relation])
         outside = torch.from_numpy(~np.isin(candidates, members))
-        for block in ranker.blocks(len(of_relation), len(candidates)):
+        for block in ranker.blocks(len(of_relation), len(candidates), memory):
             rows = of_relation[block]
             query, answer = _answers(known, slot, beliefs, rows)
             place = np.minimum(np.searchsorted(candidates, answer), len(candidates) - 1)
             present = candidates[place] == answer
             column = torch.from_numpy(np.searchsorted(candidates, truth[rows]))
-            scores = _logits(ranker, slot, Batch.of(beliefs, rows), torch.from_numpy(candidates))
+            scores = ranker.logits(slot, Batch.of(beliefs, rows), torch.from_numpy(candidates))
             true_scores = scores.gather(1, column[:, None])
             scores[:, outside] = -torch.inf
             scores.scatter_(1, column[:, None], true_scores)

@@ -146,12 +146,14 @@ def evaluate(
     rank_all: bool = False,
     seed: int = 0,
     report: Callable[[str], None] | None = None,
+    memory: int = 0,
 ) -> Evaluation:
     """Run the tasks that the beliefs allow.
 
     `filter` takes other known facts out of the ranking: of train, valid and the test beliefs (all), or of train alone.
     `candidates` are all entities or those seen in that slot of the relation. Beliefs labeled false are ranked only with
     `rank_all`. `seed` decides the negatives made for beliefs without labels. `report` is called with each task's name.
+    `memory` bounds the tables of scores in bytes; 0 = automatic.
     """
     tasks = tasks.replace(",", " ").split() if isinstance(tasks, str) else tasks
     unknown = [task for task in tasks if task not in TASKS]
@@ -163,7 +165,7 @@ def evaluate(
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
     labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
-    run = _tasks(model, beliefs, ranked, known, labeled, of_relation=candidates == "relation")
+    run = _tasks(model, beliefs, ranked, known, labeled, candidates == "relation", memory)
     reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"}
     if judged & set(tasks) - reasons.keys() and not labeled().seen.any():
@@ -197,28 +199,37 @@ def _tasks(
     known: TripleIndex,
     labeled: Callable[[], Beliefs],
     of_relation: bool,
+    memory: int,
 ) -> dict[str, Callable[[], Any]]:
     """What each task runs. Confidence and calibration leave out beliefs with unknown names."""
     confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
     exponent = model.calibration.mention_exponent
     return {
-        "entity": lambda: entity_report(model.pbe, ranked, known, model.trained_facts, of_relation),
-        "relation": lambda: relation_report(model.pbe, ranked, known, mention_exponent=exponent),
-        "classification": lambda: classification_report(judge(model, labeled()).accepted, labeled()),
-        "confidence": lambda: confidence_report(model, confident),
-        "calibration": lambda: calibration_report(model, labeled().where(labeled().seen), ranked.where(ranked.seen)),
+        "entity": lambda: entity_report(model.pbe, ranked, known, model.trained_facts, of_relation, memory),
+        "relation": lambda: relation_report(model.pbe, ranked, known, "both", exponent, memory),
+        "classification": lambda: classification_report(judge(model, labeled(), memory).accepted, labeled()),
+        "confidence": lambda: confidence_report(model, confident, memory),
+        "calibration": lambda: calibration_report(
+            model, labeled().where(labeled().seen), ranked.where(ranked.seen), memory
+        ),
     }
 
 
 def entity_report(
-    ranker: Ranker, beliefs: Beliefs, known: TripleIndex, trained: TripleIndex, of_relation: bool = False
+    ranker: Ranker,
+    beliefs: Beliefs,
+    known: TripleIndex,
+    trained: TripleIndex,
+    of_relation: bool = False,
+    memory: int = 0,
 ) -> EntityReport:
     """Ranks of both entities of every belief, filtered by `known`; `trained` decides the mapping kinds.
 
     Candidates are all entities, or with `of_relation` those that `trained` has in that slot of the relation.
     """
     heads, tails = (
-        ranks(ranker, slot, beliefs, known, trained.seen(slot) if of_relation else None) for slot in ENTITY_SLOTS
+        ranks(ranker, slot, beliefs, known, trained.seen(slot) if of_relation else None, memory=memory)
+        for slot in ENTITY_SLOTS
     )
     both = Ranks.joined([heads, tails])
 
@@ -243,10 +254,15 @@ def entity_report(
 
 
 def relation_report(
-    ranker: Ranker, beliefs: Beliefs, known: TripleIndex, use: str = "both", mention_exponent: float = 1.0
+    ranker: Ranker,
+    beliefs: Beliefs,
+    known: TripleIndex,
+    use: str = "both",
+    mention_exponent: float = 1.0,
+    memory: int = 0,
 ) -> RelationReport:
     """Ranks of the relation of every belief; `use` is both, pair or mention."""
-    result = ranks(ranker, Slot.RELATION, beliefs, known, use=use, mention_exponent=mention_exponent)
+    result = ranks(ranker, Slot.RELATION, beliefs, known, None, use, mention_exponent, memory)
     return RelationReport(Metrics.of(result.raw), Metrics.of(result.filtered))
 
 

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from doxa.data.results import Result
 from doxa.data.triples import Pairs
-from doxa.data.vocabulary import Ids, Vocabulary
+from doxa.data.vocabulary import Vocabulary
+from doxa.pbe import Distribution
 from doxa.slots import Slot
 
 SCHEMA = {
@@ -92,37 +93,25 @@ def completed(answers: Iterable[Answer]) -> pl.DataFrame:
 
 
 def best_candidates(
-    logits: Tensor, log_total: Tensor, ids: Ids, names: Vocabulary, known: Pairs, top: int
+    distribution: Distribution, names: Vocabulary, known: Pairs, top: int
 ) -> list[tuple[Candidate, ...]]:
-    """The `top` most probable candidates of each query; ties in the order of ids.
+    """The `top` most probable candidates of each query, ties in the order of ids.
 
-    `logits`, (B, C), are those of the candidates `ids`, -inf for a candidate that is not to be shown; `log_total`,
-    (B,), their logsumexp. `known` pairs queries with the columns of their known answers.
+    `names` are those of all ids; `known` pairs queries with the ids of their known answers.
     """
-    query, column = known
+    logits, ids = distribution.logits, distribution.columns.numpy()
     top = min(top, len(ids))
     place = largest(logits, top)
     values = np.take_along_axis(logits.numpy(), place, 1)
-    probability = np.exp(values - log_total.numpy()[:, None], where=np.isfinite(values), out=np.zeros_like(values))
-    keys = np.sort(query * len(ids) + column)
-    wanted = np.arange(len(logits))[:, None] * len(ids) + place
+    shown = np.isfinite(values)
+    probability = np.exp(values - distribution.log_total.numpy()[:, None], where=shown, out=np.zeros_like(values))
+    keys = np.sort(known[0] * len(names) + known[1])
+    wanted = np.arange(len(logits))[:, None] * len(names) + ids[place]
     is_known = np.searchsorted(keys, wanted, "right") > np.searchsorted(keys, wanted)
-    shown = names.names.gather(ids[place].ravel()).to_list()
-    every = zip(shown, probability.ravel().tolist(), is_known.ravel().tolist(), strict=True)
+    texts = names.names.gather(ids[place].ravel()).to_list()
+    every = zip(texts, probability.ravel().tolist(), is_known.ravel().tolist(), strict=True)
     candidates = map(Candidate._make, every)
-    return [
-        tuple(islice(candidates, top))[:count]  # -inf comes last
-        for count in np.isfinite(values).sum(1).tolist()
-    ]
-
-
-def columns_of(known: Pairs, ids: Ids) -> Pairs:
-    """Pairs of query and id as pairs of query and column among sorted ids; pairs with other ids are left out."""
-    query, answer = known
-    column = np.searchsorted(ids, answer)
-    present = column < len(ids)
-    present[present] = ids[column[present]] == answer[present]
-    return query[present], column[present]
+    return [tuple(islice(candidates, top))[:count] for count in shown.sum(1).tolist()]  # those not shown come last
 
 
 def largest(table: Tensor, count: int) -> NDArray[np.int64]:

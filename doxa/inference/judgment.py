@@ -57,8 +57,8 @@ class Judgment(Result):
         return {"beliefs": self.to_frame().to_dicts()}
 
 
-def judge(model: Model, beliefs: Beliefs) -> Judgment:
+def judge(model: Model, beliefs: Beliefs, memory: int = 0) -> Judgment:
     """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`."""
     model.must_answer("classification")
     encoded = beliefs.encode(model.vocabularies)
-    return Judgment(beliefs, *model.calibration.judge(model.pbe, encoded, model.trained_facts))
+    return Judgment(beliefs, *model.calibration.judge(model.pbe, encoded, model.trained_facts, memory))

@@ -8,16 +8,14 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 import torch
-from torch import Tensor
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged, encode_words, words
 from doxa.data.vocabulary import Ids
 from doxa.errors import UsageError
-from doxa.inference.answer import Answer, Candidate, best_candidates, columns_of
+from doxa.inference.answer import Answer, Candidate, best_candidates
 from doxa.model import Model
-from doxa.pbe import PBE
 from doxa.slots import Slot
 
 Question = tuple[str, str, str] | tuple[str, str, str, str | None]
@@ -25,44 +23,32 @@ Question = tuple[str, str, str] | tuple[str, str, str, str | None]
 
 
 @torch.no_grad()
-def ask(model: Model, questions: Sequence[Question], top: int = 10, new_only: bool = False) -> list[Answer]:
+def ask(
+    model: Model, questions: Sequence[Question], top: int = 10, new_only: bool = False, memory: int = 0
+) -> list[Answer]:
     """The `top` most probable candidates of each question, in the order of the questions.
 
     Candidates are the entities seen in that slot in training, or all relations. With `new_only` known answers are
-    left out, and the probabilities sum to 1 over the others. Questions of one kind are answered together, in blocks.
+    left out, and the probabilities sum to 1 over the others. Questions of one kind are answered together, in blocks;
+    `memory` bounds their tables of scores in bytes, 0 = automatic.
     """
-    pbe = model.pbe
+    pbe, exponent = model.pbe, model.calibration.mention_exponent
     answers: dict[int, tuple[Candidate, ...]] = {}
     for group in _groups(model, questions):
-        slot, queries = group.slot, group.queries
+        slot, queries, heat = group.slot, group.queries, group.temperature
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
-        for rows in pbe.blocks(len(queries), len(names)):
-            logits, ids = _logits(pbe, slot, Batch.of(queries, rows))
-            logits.div_(group.temperature)
-            triples = (queries.head[rows], queries.relation[rows], queries.tail[rows])
-            known = columns_of(model.known.answers(slot, *triples), ids)
-            if new_only:
-                logits[torch.from_numpy(known[0]), torch.from_numpy(known[1])] = -torch.inf
-            candidates = best_candidates(logits, logits.logsumexp(1), ids, names, known, top)
+        for rows in pbe.blocks(len(queries), len(names), memory):
+            batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
+            without = known if new_only else None
+            if slot is Slot.RELATION:
+                distribution = pbe.relation_distribution(
+                    batch, mention_exponent=exponent, temperature=heat, without=without
+                )
+            else:
+                distribution = pbe.distribution(slot, batch, temperature=heat, without=without)
+            candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
     return [Answer(_with_mention(question), answers[number]) for number, question in enumerate(questions)]
-
-
-def _logits(pbe: PBE, slot: Slot, batch: Batch) -> tuple[Tensor, Ids]:
-    """Logits of all candidates, (B, C), and their ids; -inf for an entity never seen in that slot."""
-    if slot is Slot.RELATION:
-        logs = pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)
-        return logs, np.arange(pbe.relations)
-    seen = pbe.seen_heads if slot is Slot.HEAD else pbe.seen_tails
-    few = 2 * len(seen) < pbe.entities
-    if slot is Slot.HEAD:
-        logits = pbe.head_logits(batch.relation, batch.tail, seen if few else None)
-    else:
-        logits = pbe.tail_logits(batch.head, batch.relation, seen if few else None)
-    if few:
-        return logits, seen.numpy()
-    unseen = torch.ones(pbe.entities, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
-    return logits.index_fill_(1, unseen, -torch.inf), np.arange(pbe.entities)
 
 
 class _Group(NamedTuple):

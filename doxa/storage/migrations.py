@@ -3,25 +3,19 @@
 | version | difference |
 |---|---|
 | 1 | what validation decided stood in the manifest itself; the mention exponent was a tensor of the weights |
-| 2 | all of it is the entry `judge` |
+| 2 | all of it is the entry `judge`; records of the learning curve have `metric` instead of `quality` |
+
+Settings are migrated by `doxa.config.migrate`, for all files alike.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from torch import Tensor
 
-from doxa.config import Settings
-
-log = logging.getLogger(__name__)
-
 Tensors = dict[str, Tensor]
-
-OLD_SETTINGS = {"optimiser": "optimizer"}
 
 
 def migrate(manifest: dict[str, Any], weights: Tensors, facts: Tensors) -> tuple[dict[str, Any], Tensors, Tensors]:
@@ -32,7 +26,10 @@ def migrate(manifest: dict[str, Any], weights: Tensors, facts: Tensors) -> tuple
         if "given" in facts:
             facts["confidence"] = facts.pop("given")
         judge = _judge_of_version_1(manifest, 1.0 if exponent is None else exponent.item())
-        manifest = manifest | {"version": 2, "judge": judge}
+        curve = [
+            {"metric" if name == "quality" else name: x for name, x in record.items()} for record in manifest["curve"]
+        ]
+        manifest = manifest | {"version": 2, "judge": judge, "curve": curve}
     return manifest, weights, facts
 
 
@@ -53,12 +50,3 @@ def _judge_of_version_1(manifest: Mapping[str, Any], mention_exponent: float) ->
         "unseen": manifest.get("strangers"),
         "expected_confidence": manifest["expected"],
     }
-
-
-def read_settings(values: Mapping[str, Any]) -> Settings:
-    """Settings of a saved model; names that this version does not know are left out with a notice."""
-    renamed = {OLD_SETTINGS.get(name, name): value for name, value in values.items()}
-    known = {knob.name for knob in fields(Settings)}
-    for name in sorted(renamed.keys() - known):
-        log.warning("the model has a setting %r that this version does not know; it is ignored", name)
-    return Settings().changed(**{name: value for name, value in renamed.items() if name in known})

@@ -28,8 +28,8 @@ from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.errors import BadModel, UsageError
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.storage.migrations import migrate, read_settings
-from doxa.systems import assemble
+from doxa.storage.migrations import migrate
+from doxa.systems import assemble, from_saved
 
 FORMAT = "doxa model"
 VERSION = 2
@@ -74,7 +74,7 @@ def load(folder: Path) -> Model:
         weights = _aligned(load_file(folder / "weights.safetensors"))
         facts = load_file(folder / "facts.safetensors")
         manifest, weights, facts = migrate(manifest, weights, facts)
-        settings = read_settings(manifest["settings"])
+        settings = from_saved(manifest["settings"])
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
         return Model(
             settings=settings,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from doxa.calibration.confidence import fitted_confidence, with_confidence
-from doxa.calibration.judge import decision_rule
 from doxa.calibration.rules import decision_score
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
@@ -61,7 +60,7 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
 
 def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
     assert labeled.label is not None
-    scores = decision_score(pbe, labeled, decision_rule(settings))
+    scores = decision_score(pbe, labeled, settings.decision_rule)
     thresholds = Thresholds.fit(scores, labeled.relation, labeled.label, pbe.relations)
     return float(((scores >= thresholds.of(labeled.relation)) == (labeled.label == 1)).mean())
 
