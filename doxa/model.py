@@ -26,10 +26,10 @@ from doxa.systems import answers, why_not
 
 if TYPE_CHECKING:
     from doxa.curation.audit import Suspects
-    from doxa.curation.complete import Advance, Proposals
-    from doxa.curation.explain import Explanation
-    from doxa.curation.similar import Duplicate, Likeness
-    from doxa.curation.update import Updated
+    from doxa.curation.complete import Proposals, SearchProgress
+    from doxa.curation.explanation import Explanation
+    from doxa.curation.similar import Duplicates, Similar
+    from doxa.curation.update import UpdateResult
     from doxa.evaluation.protocol import CandidateRule
     from doxa.evaluation.report import Evaluation, FilterRule
     from doxa.inference import Answer, Judgment, Question
@@ -267,7 +267,7 @@ class Model:
         top: int = 10_000,
         any_entity: bool = False,
         contradicting: bool = True,
-        report: Callable[[Advance], None] | None = None,
+        report: Callable[[SearchProgress], None] | None = None,
     ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
         from doxa.curation.complete import complete
@@ -304,17 +304,17 @@ class Model:
 
         return explain(self, head, relation, tail, mention, top=top, influences=influences)
 
-    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> list[Likeness]:
+    def similar(self, entity: str, top: int = 10, relation: str | None = None) -> Similar:
         """The entities with the most similar vectors; with `relation`, among the entities of its facts."""
         from doxa.curation.similar import similar
 
         return similar(self, entity, top, relation)
 
-    def duplicates(self, top: int = 100, least: float = 0.5) -> list[Duplicate]:
-        """Pairs of entities that may be the same, of similarity `least` or more; see `doxa.curation.similar`."""
+    def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
+        """Pairs of entities that may be the same, of similarity `min_similarity` or more; see `doxa.curation.similar`."""
         from doxa.curation.similar import duplicates
 
-        return duplicates(self, top, least)
+        return duplicates(self, top, min_similarity)
 
     def fold_in(self, beliefs: Any, seed: int = 0) -> Model:
         """A model that also knows the new entities of these beliefs; this model is not changed."""
@@ -331,7 +331,7 @@ class Model:
         epochs: int = 5,
         seed: int = 0,
         report: Callable[[float, str], None] | None = None,
-    ) -> Updated:
+    ) -> UpdateResult:
         """A model that has learned new beliefs and unlearned retracted ones; see `doxa.curation.update.update`."""
         from doxa.curation.update import update
 

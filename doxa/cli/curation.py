@@ -25,7 +25,7 @@ from doxa.cli.options import (
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
-    from doxa.curation.complete import Advance
+    from doxa.curation.complete import SearchProgress
 
 RelationsOption = Annotated[
     list[str] | None, typer.Option("--relation", help="Only beliefs of this relation; repeatable.")
@@ -78,12 +78,12 @@ def complete(
     loaded = Model.load(model)
     with terminal.progress("completing") as bar:
 
-        def report(now: Advance) -> None:
-            bar(now.fraction, f"{now.relation} · {now.found:,} proposals, last {now.last_credence:.3f}")
+        def report(now: SearchProgress) -> None:
+            bar(now.fraction, f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}")
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            any_entity=any_entity, contradicting=contradicting, **memory_limit(memory), report=report,
+            any_entity=any_entity, contradicting=contradicting, memory=memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
@@ -126,11 +126,11 @@ def audit(
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
-        suspects = run(loaded, beliefs, top, **memory_limit(memory), report=lambda fraction: bar(fraction, ""))
+        suspects = run(loaded, beliefs, top, memory=memory_limit(memory), report=lambda fraction: bar(fraction, ""))
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")
-    if suspects.strange:
-        terminal.remark(f"Note: {suspects.strange:,} beliefs have names the model never saw; they are not judged")
+    if suspects.unseen:
+        terminal.remark(f"Note: {suspects.unseen:,} beliefs have names the model never saw; they are not judged")
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
         terminal.say(f"{out}: {len(suspects):,} suspects; review them, then run `doxa review apply`")

@@ -85,27 +85,22 @@ def duplicates(
 
     Example: `doxa duplicates model --top 50 --out pairs.tsv`
     """
-    import polars as pl
-
-    from doxa.curation.similar import Duplicate
-    from doxa.curation.similar import duplicates as run
     from doxa.data.atomic import written
     from doxa.model import Model
     from doxa.render import terminal
 
     check_output("--out", out, model, model)
-    pairs = run(Model.load(model), top, least)
+    pairs = Model.load(model).duplicates(top, least)
     if out is not None:
         with written(out) as unfinished:
-            frame = pl.DataFrame(pairs, schema=Duplicate._fields, orient="row")
-            frame.write_csv(unfinished, separator="\t", quote_style="never")
+            pairs.to_frame().write_csv(unfinished, separator="\t", quote_style="never")
         terminal.say(f"{out}: {len(pairs):,} pairs")
         return
     rows: list[tuple[Any, ...]] = [
         (first, second, f"{similarity:.3f}", f"{of_names:.2f}", shared)
         for first, second, similarity, of_names, shared in pairs
     ]
-    headings = ("first", "second", "similarity", "similarity of names", "beliefs in common")
+    headings = ("first", "second", "similarity", "similarity of names", "facts in common")
     terminal.show_table("", headings, rows)
 
 

@@ -1,17 +1,18 @@
-"""Audit: which known beliefs are likely wrong, and what may stand in their place.
+"""Audit: which known beliefs are likely wrong, and which tail may be right instead.
 
-    suspicion = − logit credence + Σ surprise of a second answer + ALTERNATIVE · Σ [log Pr(best other) − log Pr(own)]₊
+    suspicion = − logit credence + Σ surprise + ADVANTAGE_WEIGHT · Σ [log Pr(best other answer) − log Pr(answer)]₊
 
-both sums over the two questions (h, r, ?) and (?, r, t). The surprise counts where another known belief answers the
-question and the model finds it likelier: − log of the share of such questions of the relation that have several known
-answers, so that a second capital is suspect and a second neighbor is not. All three are logarithms of odds or of
-probabilities; the sum orders beliefs and is no probability.
+with both sums over the two queries (?, r, t) and (h, r, ?). The surprise is that of a second answer: it counts where
+another known fact answers the query and the model gives it a higher probability. It is − log of the share of such
+queries of the relation with several known answers, so a second capital is suspect and a second neighbor is not.
+Suspicion orders beliefs; it is not a probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,29 +20,31 @@ import torch
 from numpy.typing import NDArray
 
 from doxa.calibration.thresholds import Numbers
-from doxa.curation.bare import bare
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
+from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
-from doxa.data.vocabulary import Ids
+from doxa.data.vocabulary import UNKNOWN, Ids
 from doxa.inference import judge
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS, Slot
 
-ALTERNATIVE = 0.2
-"""What the advantage of the best other answer counts; credence has heard most of it already."""
+ADVANTAGE_WEIGHT = 0.2
+"""Weight of the advantage of the best other answer; credence contains most of it already."""
 
 NOTABLE = 1.0
-"""Surprise or advantage, as a logarithm, from which it is given as a reason."""
+"""Surprise or advantage, as a logarithm, from which it is stated as a reason."""
 
 
 @dataclass(frozen=True, eq=False)
-class Suspects:
-    """Known beliefs, the most suspect first. `rows` are their places in what was audited.
+class Suspects(Result):
+    """Beliefs, the most suspect first. `rows` are their rows in the audited beliefs.
 
-    `better_tail` is the likeliest other tail, UNKNOWN where the belief's own is likelier; `surprise` and `advantage`,
-    (n, 2), are the parts of the suspicion for heads and tails. `rival`, (n, 2), is the known answer that contradicts,
-    UNKNOWN where none does. `strange` counts beliefs with names the model never saw, which are not judged.
+    `better_tail` is the most probable other tail, UNKNOWN where the belief's own is more probable. Columns of
+    `surprise`, `advantage` and `contradicting`, (n, 2), belong to the slots head and tail. `contradicting` is the known
+    answer that contradicts the belief, UNKNOWN where none does. `unseen` counts beliefs with names the model does not
+    know; they are left out.
     """
 
     beliefs: Beliefs
@@ -52,150 +55,171 @@ class Suspects:
     better_known: NDArray[np.bool_]
     surprise: Numbers
     advantage: Numbers
-    rival: NDArray[np.int64]
-    strange: int
+    contradicting: NDArray[np.int64]
+    unseen: int
 
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self.to_frame().iter_rows(named=True)
+
+    def __repr__(self) -> str:
+        first = f", first {self.belief(0)}" if len(self) else ""
+        return f"Suspects({len(self):,} beliefs{first})"
+
     def belief(self, place: int) -> str:
-        """The belief in that place of the list, as text."""
-        vocabularies, belief = self.beliefs.vocabularies, self.beliefs
-        head, tail = vocabularies.entities[belief.head[place]], vocabularies.entities[belief.tail[place]]
-        return f"{head} · {vocabularies.relations[belief.relation[place]]} · {tail}"
+        """The belief at that place of the list, as text."""
+        return _text(self.beliefs, self._triple(place))
+
+    def _triple(self, place: int) -> list[int]:
+        beliefs = self.beliefs
+        return [int(column[place]) for column in (beliefs.head, beliefs.relation, beliefs.tail)]
 
     def reason(self, place: int) -> str:
-        """Why the belief in that place of the list is suspect, in a few words."""
-        entities, belief = self.beliefs.vocabularies.entities, self.beliefs
-        relation = belief.vocabularies.relations[belief.relation[place]]
-        said = [f"credence {self.credence[place]:.2g}"]
-        for side, given in ((1, belief.head), (0, belief.tail)):
-            rival = int(self.rival[place, side])
-            if rival >= 0 and self.surprise[place, side] >= NOTABLE:
-                pair = (given[place], rival) if side else (rival, given[place])
-                said.append(f"contradicts the known {entities[pair[0]]} · {relation} · {entities[pair[1]]}")
-        if self.better_tail[place] >= 0 and self.advantage[place, 1] >= NOTABLE:
-            times = np.exp(min(self.advantage[place, 1], 20.0))
-            said.append(f"{entities[self.better_tail[place]]} is {times:,.0f} times as likely a tail")
-        return "; ".join(said)
+        """Why the belief at that place of the list is suspect, in a few words."""
+        reasons = [f"credence {self.credence[place]:.2g}"]
+        for column, slot in reversed(list(enumerate(ENTITY_SLOTS))):
+            contradicting = self.contradicting[place, column]
+            if contradicting != UNKNOWN and self.surprise[place, column] >= NOTABLE:
+                triple = self._triple(place)
+                triple[slot] = int(contradicting)
+                reasons.append(f"contradicts the known {_text(self.beliefs, triple)}")
+        advantage = self.advantage[place, ENTITY_SLOTS.index(Slot.TAIL)]
+        if self.better_tail[place] != UNKNOWN and advantage >= NOTABLE:
+            name = self.beliefs.vocabularies.entities[self.better_tail[place]]
+            reasons.append(f"{name} is {np.exp(min(advantage, 20.0)):,.0f} times as likely a tail")
+        return "; ".join(reasons)
 
     def to_frame(self) -> pl.DataFrame:
-        """By name, with the suggested tail where one is likelier, and the reason."""
-        names = self.beliefs.vocabularies.entities.names
-        suggested = pl.Series("suggestion", np.where(self.better_tail >= 0, self.better_tail, 0))
-        suggestion = names.gather(suggested).set(pl.Series(self.better_tail < 0), None).alias("suggestion")
-        known = pl.Series("suggestion_known", self.better_known).set(pl.Series(self.better_tail < 0), None)
+        """By name, with the suggested tail where one is more probable, and the reason."""
+        names, none = self.beliefs.vocabularies.entities.names, pl.Series(self.better_tail == UNKNOWN)
+        suggestion = names.gather(np.maximum(self.better_tail, 0)).set(none, None).alias("suggestion")
         return self.beliefs.to_frame().with_columns(
             pl.Series("suspicion", self.suspicion).round(4),
             pl.Series("credence", self.credence).round_sig_figs(6),
             suggestion,
-            known,
+            pl.Series("suggestion_known", self.better_known).set(none, None),
             pl.Series("reason", [self.reason(place) for place in range(len(self))], dtype=pl.String),
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The suspects as plain data, and how many beliefs name something unseen."""
+        return {"suspects": self.to_frame().to_dicts(), "unseen": self.unseen}
+
+
+def _text(beliefs: Beliefs, triple: list[int]) -> str:
+    entities, relations = beliefs.vocabularies.entities, beliefs.vocabularies.relations
+    head, relation, tail = triple
+    return f"{entities[head]} · {relations[relation]} · {entities[tail]}"
 
 
 def audit(
     model: Model,
-    beliefs: Beliefs | None = None,
+    beliefs: Any = None,
     top: int | None = None,
+    *,
+    memory: int = 0,
     report: Callable[[float], None] | None = None,
 ) -> Suspects:
-    """Beliefs by suspicion, the `top` first ones or all; the model's own known facts when none are given.
+    """The `top` most suspect beliefs, all without `top`; of the model's known facts if `beliefs` is None.
 
-    Given beliefs bring the words that stated them, which credence hears.
+    `beliefs` is anything `Beliefs.of` takes; their mentions count in credence. `memory` bounds the tables of scores in
+    bytes, 0 is automatic. `report` receives the finished share of the work.
     """
     model.must_answer("classification")
     model.must_answer("entity")
     if beliefs is None:
-        beliefs = bare(model.vocabularies, model.known.triples)
-    beliefs = beliefs.encode(model.vocabularies)
+        beliefs = Beliefs.from_triples(model.vocabularies, model.known.triples)
+    beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     seen = np.flatnonzero(beliefs.seen)
     audited = beliefs.take(seen)
     credence = judge(model, audited).credence
-    found = _compared(model, audited, report)
-    odds = np.log(np.clip(credence, 1e-12, 1)) - np.log(np.clip(1 - credence, 1e-12, 1))
-    advantage = np.maximum(found.best, 0.0)
-    suspicion = -odds + found.surprise.sum(axis=1) + ALTERNATIVE * advantage.sum(axis=1)
+    others = _compare(model, audited, memory, report)
+    log_odds = np.log(np.clip(credence, 1e-12, 1)) - np.log(np.clip(1 - credence, 1e-12, 1))
+    advantage = np.maximum(others.advantage, 0.0)
+    suspicion = -log_odds + others.surprise.sum(axis=1) + ADVANTAGE_WEIGHT * advantage.sum(axis=1)
     order = np.argsort(-suspicion.round(9), kind="stable")[:top]
-    better = np.where(found.best[:, 1] > 0, found.best_tail, -1)
-    head, relation = audited.head[order], audited.relation[order]
+    tail = ENTITY_SLOTS.index(Slot.TAIL)
+    better = np.where(others.advantage[:, tail] > 0, others.best[:, tail], UNKNOWN)[order]
     return Suspects(
         beliefs=audited.take(order),
         rows=seen[order],
         suspicion=suspicion[order],
         credence=credence[order],
-        better_tail=better[order],
-        better_known=model.known.contains(head, relation, better[order]),
-        surprise=found.surprise[order],
+        better_tail=better,
+        better_known=model.known.contains(audited.head[order], audited.relation[order], better),
+        surprise=others.surprise[order],
         advantage=advantage[order],
-        rival=found.rival[order],
-        strange=len(beliefs) - len(seen),
+        contradicting=others.contradicting[order],
+        unseen=len(beliefs) - len(seen),
     )
 
 
-def several_answers(known: TripleIndex, column: int) -> Numbers:
-    """Per relation, the share of its heads (column 0) or tails (2) that have more than one known answer, (R,).
+def several_answers(known: TripleIndex, slot: Slot) -> Numbers:
+    """Per relation, the share of queries for `slot` that have more than one known answer, (R,).
 
-    Counted as if one more had several and one more had not.
+    Two queries are added to each relation, one with several answers and one without.
     """
     triples = known.triples
-    pairs, counts = np.unique(triples[:, 1] * known.entities + triples[:, column], return_counts=True)
-    relation = pairs // known.entities
+    queries = triples[:, Slot.RELATION] * known.entities + triples[:, slot.other]
+    queries, counts = np.unique(queries, return_counts=True)
+    relation = queries // known.entities
     several = np.bincount(relation, counts > 1, minlength=known.relations)
     return np.asarray((several + 1) / (np.bincount(relation, minlength=known.relations) + 2))
 
 
 @dataclass(eq=False)
-class _Compared:
-    """Of each belief, for heads and tails, (n, 2): the log probability of the best other answer less its own; the
-    surprise of a likelier known answer, and which that is. `best_tail` is the best other tail."""
+class _Others:
+    """The other answers of each belief's two queries, (n, 2) each, columns by `ENTITY_SLOTS`.
 
-    best: Numbers
+    `best` is the most probable other entity, `advantage` its log probability minus that of the belief's own.
+    `contradicting` is the most probable other known answer if it is more probable, with its `surprise`.
+    """
+
+    best: NDArray[np.int64]
+    advantage: Numbers
+    contradicting: NDArray[np.int64]
     surprise: Numbers
-    rival: NDArray[np.int64]
-    best_tail: Ids
 
 
 @torch.no_grad()
-def _compared(model: Model, beliefs: Beliefs, report: Callable[[float], None] | None) -> _Compared:
+def _compare(model: Model, beliefs: Beliefs, memory: int, report: Callable[[float], None] | None) -> _Others:
     count, known, pbe = len(beliefs), model.known, model.pbe
-    found = _Compared(np.zeros((count, 2)), np.zeros((count, 2)), np.full((count, 2), -1), np.full(count, -1, np.int64))
-    surprise = [-np.log(several_answers(known, column)) for column in (2, 0)]
+    unknown = np.full((count, 2), UNKNOWN)
+    others = _Others(unknown, np.zeros((count, 2)), unknown.copy(), np.zeros((count, 2)))
+    surprise = [-np.log(several_answers(known, slot)) for slot in ENTITY_SLOTS]
     order = np.argsort(beliefs.relation, kind="stable")
     done = 0
-    for block in pbe.blocks(count, pbe.entities):
+    for block in pbe.blocks(count, pbe.entities, memory):
         rows = order[block]
-        for side in (0, 1):
-            best, other, rival = _side(pbe, known, beliefs, rows, side)
-            found.best[rows, side], found.rival[rows, side] = best, rival
-            found.surprise[rows, side] = np.where(rival >= 0, surprise[side][beliefs.relation[rows]], 0.0)
-            if side == 1:
-                found.best_tail[rows] = other
+        for column, slot in enumerate(ENTITY_SLOTS):
+            best, advantage, contradicting = _compare_slot(pbe, known, beliefs, rows, slot)
+            others.best[rows, column], others.advantage[rows, column] = best, advantage
+            others.contradicting[rows, column] = contradicting
+            others.surprise[rows, column] = np.where(
+                contradicting != UNKNOWN, surprise[column][beliefs.relation[rows]], 0.0
+            )
         done += len(rows)
         if report:
             report(done / count)
-    return found
+    return others
 
 
-def _side(pbe: PBE, known: TripleIndex, beliefs: Beliefs, rows: Ids, side: int) -> tuple[Numbers, Ids, Ids]:
-    """For heads (side 0) or tails (1) of some beliefs: by how much the best other entity seen there leads, which it is,
-    and the best other known answer where that leads too."""
+def _compare_slot(pbe: PBE, known: TripleIndex, beliefs: Beliefs, rows: Ids, slot: Slot) -> tuple[Ids, Numbers, Ids]:
+    """The other answers of one slot: best entity, its advantage, and the contradicting known answer, (B,) each."""
     batch = Batch.of(beliefs, rows)
-    if side == 0:
-        logits, own, seen = pbe.head_logits(batch.relation, batch.tail), batch.head, pbe.seen_heads
-        question, answer = known.heads(beliefs.relation[rows], beliefs.tail[rows])
-    else:
-        logits, own, seen = pbe.tail_logits(batch.head, batch.relation), batch.tail, pbe.seen_tails
-        question, answer = known.tails(beliefs.head[rows], beliefs.relation[rows])
-    logits = logits - logits.gather(1, own[:, None])
-    others = answer != own.numpy()[question]
-    question, answer = question[others], answer[others]
-    leads = logits[torch.from_numpy(question), torch.from_numpy(answer)].double().numpy()
-    order = np.lexsort((-answer, leads))  # the last written is the one that leads most, the first of equals
-    order = order[leads[order] > 0]
-    rival = np.full(len(rows), -1)
-    rival[question[order]] = answer[order]
-    among = logits.index_select(1, seen)
-    among.masked_fill_(seen[None] == own[:, None], -torch.inf)
-    best, place = among.max(1)
-    return best.double().numpy(), seen[place].numpy(), rival
+    truth, seen, logits = batch.column(slot), pbe.seen[slot], pbe.logits(slot, batch)
+    logits = logits - logits.gather(1, truth[:, None])
+    query, answer = known.answers(slot, beliefs.head[rows], beliefs.relation[rows], beliefs.tail[rows])
+    others = answer != truth.numpy()[query]
+    query, answer = query[others], answer[others]
+    advantage = logits[torch.from_numpy(query), torch.from_numpy(answer)].double().numpy()
+    order = np.lexsort((-answer, advantage))  # the last one written is the most probable, of equal ones the first
+    order = order[advantage[order] > 0]
+    contradicting = np.full(len(rows), UNKNOWN)
+    contradicting[query[order]] = answer[order]
+    candidates = logits.index_select(1, seen)
+    candidates.masked_fill_(seen[None] == truth[:, None], -torch.inf)
+    best, place = candidates.max(1)
+    return seen[place].numpy(), best.double().numpy(), contradicting

@@ -1,16 +1,15 @@
-"""Explanation: why a belief has the credence it has.
+"""Explanation: why a belief has its credence.
 
     Pr(h,r,t,m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)          (Eq. 1)
     F(r, m) = Σ over words of (word · r) + β                           (Eq. 11, one addend for each word)
 
-Beside these: the known beliefs most alike, the runner-up and the term that parts it from the belief, and the training
-beliefs that hold the answer up or drag it down. Everything is worked out in double precision.
+Beside these: the most similar known facts, the best other tail and relation with the term that decides, and the
+training beliefs with most influence. All numbers are computed in float64.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -19,142 +18,37 @@ from numpy.typing import NDArray
 
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
-from doxa.curation.bare import bare, precise
-from doxa.curation.influence import pushes
+from doxa.curation.explanation import (
+    TERMS as TERMS,
+)
+from doxa.curation.explanation import (
+    Explanation as Explanation,
+)
+from doxa.curation.explanation import (
+    InfluentialBelief,
+    MentionTerms,
+    Neighbor,
+    SimilarFact,
+    Word,
+)
+from doxa.curation.explanation import (
+    RunnerUp as RunnerUp,
+)
+from doxa.curation.float64 import float64_copy
+from doxa.curation.influence import influence
 from doxa.curation.similar import directions
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
 from doxa.inference import judge
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_credence
+from doxa.slots import ENTITY_SLOTS, Slot
 
-MOST = 300
-"""Training beliefs of which the influence is worked out at most: those that share an entity with the one explained."""
+MAX_INFLUENCES = 300
+"""Training beliefs whose influence is computed, at most; each shares an entity with the explained belief."""
 
-TERMS = ("Pr(h|r,t)", "Pr(r|h,t,m)", "Pr(t|h,r)")
-
-
-class Word(NamedTuple):
-    """A word of the mention: its addend of F(r, m), and of F(r, m) − F(r′, m) for the runner-up relation r′."""
-
-    word: str
-    addend: float
-    for_it: float
-
-
-class Said(NamedTuple):
-    """What the words say: F(r, m) is the sum of their addends and β; words never seen drop out."""
-
-    words: tuple[Word, ...]
-    beta: float
-    total: float
-    unknown: tuple[str, ...]
-
-
-class Kin(NamedTuple):
-    """A known belief of the same relation, and how alike its head and its tail are to those explained."""
-
-    head: str
-    tail: str
-    head_likeness: float
-    tail_likeness: float
-
-
-class RunnerUp(NamedTuple):
-    """The best other answer in one place: its three terms, whether it is known, and which term parts the two most."""
-
-    name: str
-    known: bool
-    terms: tuple[float, float, float]
-    decided_by: str
-    ahead: bool
-
-
-class Influence(NamedTuple):
-    """A training belief and its push: above 0 it holds the answer up, below it drags it down."""
-
-    head: str
-    relation: str
-    tail: str
-    push: float
-
-
-@dataclass(frozen=True, eq=False)
-class Explanation:
-    """Why a belief has its credence. `terms` are those of Eq. 1, `before` is their geometric mean, `credence` what
-    calibration makes of it; `verdict` compares with the relation's threshold."""
-
-    belief: tuple[str, str, str, str | None]
-    known: bool
-    credence: float
-    verdict: bool
-    before: float
-    terms: tuple[float, float, float]
-    said: Said | None
-    relation_runner_up: RunnerUp | None
-    tail_runner_up: RunnerUp | None
-    kin: tuple[Kin, ...]
-    influences: tuple[Influence, ...]
-    neighborhood: tuple[tuple[str, str, float, float], ...]
-    """Name, role (head, tail, runner-up, like head, like tail) and place in the picture of each entity in it."""
-
-    def as_dict(self) -> dict[str, Any]:
-        def plain(value: Any) -> Any:
-            if isinstance(value, tuple) and hasattr(value, "_asdict"):
-                return {name: plain(part) for name, part in value._asdict().items()}
-            return [plain(part) for part in value] if isinstance(value, tuple) else value
-
-        found = {name: plain(value) for name, value in vars(self).items()}
-        found["terms"] = dict(zip(TERMS, self.terms, strict=True))
-        return found
-
-    def __str__(self) -> str:
-        head, relation, tail, mention = self.belief
-        lines = [f"{head} · {relation} · {tail}" + (f'   "{mention}"' if mention else "")]
-        known = "known" if self.known else "not known"
-        lines.append(f"  credence {self.credence:.2%}, held {'true' if self.verdict else 'false'} ({known})")
-        product = " · ".join(f"{name} {term:.3g}" for name, term in zip(TERMS, self.terms, strict=True))
-        lines.append(f"  ({product})^⅓ = {self.before:.3g} before calibration")
-        if self.said:
-            lines += _said_lines(self.said, relation, self.relation_runner_up)
-        for what, one in (("tail", self.tail_runner_up), ("relation", self.relation_runner_up)):
-            if one:
-                lines.append(f"  {_runner_up_line(what, one, self.terms)}")
-        if self.kin:
-            lines.append(f"  most alike of what is known about {relation}")
-            lines += [
-                f"    {kin.head} · {kin.tail}   heads {kin.head_likeness:+.2f}, tails {kin.tail_likeness:+.2f}"
-                for kin in self.kin
-            ]
-        if self.influences:
-            lines.append("  training beliefs without which the answer would change most")
-            lines += [
-                f"    {'holds it up' if one.push > 0 else 'drags it down'} {abs(one.push):8.3g}   "
-                f"{one.head} · {one.relation} · {one.tail}"
-                for one in self.influences
-            ]
-        return "\n".join(lines)
-
-
-def _said_lines(said: Said, relation: str, rival: RunnerUp | None) -> list[str]:
-    beside = f", for {relation} rather than {rival.name}" if rival else ""
-    lines = [f"  the words{beside}"]
-    for word in sorted(said.words, key=lambda word: -word.for_it):
-        lines.append(f"    {word.for_it:+7.2f}  {word.word}   ({word.addend:+.2f} of F)")
-    if said.unknown:
-        lines.append(f"    never seen: {', '.join(said.unknown)}")
-    lines.append(f"    F(r, m) = {said.total:.3f}, of which β = {said.beta:.3f}")
-    return lines
-
-
-def _runner_up_line(what: str, one: RunnerUp, terms: tuple[float, float, float]) -> str:
-    place = TERMS.index(one.decided_by)
-    known = " (known)" if one.known else ""
-    beside = f"{one.decided_by} {one.terms[place]:.3g} against {terms[place]:.3g}"
-    if one.ahead:
-        return f"a likelier {what}: {one.name}{known}, most by {beside}"
-    return f"next {what}: {one.name}{known}, which loses most by {beside}"
+Triple = tuple[int, int, int]
 
 
 def explain(
@@ -167,33 +61,34 @@ def explain(
     top: int = 5,
     influences: int = 6,
 ) -> Explanation:
-    """Why this belief has its credence, with the `top` most alike known beliefs and so many influences."""
+    """Why this belief has its credence, with the `top` most similar known facts and the largest `influences`."""
     model.must_answer("classification")
     model.must_answer("entity")
-    vocabularies, pbe = model.vocabularies, precise(model.pbe)
+    vocabularies, pbe = model.vocabularies, float64_copy(model.pbe)
     triple = (vocabularies.entities.id(head), vocabularies.relations.id(relation), vocabularies.entities.id(tail))
-    table = pl.DataFrame({"head": [head], "relation": [relation], "tail": [tail], "mention": [mention]},
+    frame = pl.DataFrame({"head": [head], "relation": [relation], "tail": [tail], "mention": [mention]},
                          schema_overrides={"mention": pl.String})  # fmt: skip
-    belief = Beliefs.from_frame(table, vocabularies)
+    belief = Beliefs.from_frame(frame, vocabularies)
     if pbe.mention is None:
         belief = belief.without_mentions()
-    logs = log_terms(pbe, belief)[0]
-    judged = judge(model, belief)
-    of_relation, of_tail = _relation_runner_up(model, pbe, belief, logs), _tail_runner_up(model, pbe, belief, logs)
-    kin, kin_ids = _kin(model, triple, top)
+    terms = log_terms(pbe, belief, model.calibration.mention_exponent)[0]
+    judgment = judge(model, belief)
+    other_relation = _relation_runner_up(model, pbe, belief, terms)
+    other_tail = _tail_runner_up(model, pbe, belief, terms)
+    similar_facts, similar_triples = _similar_facts(model, triple, top)
     return Explanation(
         belief=(head, relation, tail, mention),
         known=bool(model.known.contains(*(np.array([part]) for part in triple))[0]),
-        credence=float(judged.credence[0]),
-        verdict=bool(judged.accepted[0]),
-        before=float(np.exp(logs.mean())),
-        terms=_three(np.exp(logs)),
-        said=_said(model, pbe, belief, mention, of_relation),
-        relation_runner_up=of_relation,
-        tail_runner_up=of_tail,
-        kin=kin,
-        influences=_influences(model, pbe, belief, influences),
-        neighborhood=_neighborhood(model, triple, of_tail, kin_ids),
+        credence=float(judgment.credence[0]),
+        verdict=bool(judgment.accepted[0]),
+        uncalibrated=float(np.exp(log_credence(terms))),
+        terms=_three(np.exp(terms)),
+        mention=_mention_terms(model, pbe, belief, mention, other_relation),
+        relation_runner_up=other_relation,
+        tail_runner_up=other_tail,
+        similar_facts=similar_facts,
+        influences=_influences(model, pbe, belief, triple, influences),
+        neighborhood=_neighborhood(model, triple, other_tail, similar_triples),
     )
 
 
@@ -203,126 +98,124 @@ def _three(values: Numbers) -> tuple[float, float, float]:
 
 
 @torch.no_grad()
-def _said(model: Model, pbe: PBE, belief: Beliefs, mention: str | None, rival: RunnerUp | None) -> Said | None:
+def _mention_terms(
+    model: Model, pbe: PBE, belief: Beliefs, mention: str | None, other: RunnerUp | None
+) -> MentionTerms | None:
     """One addend of F(r, m) for each known word of the mention (Eq. 11)."""
     if pbe.mention is None or not mention:
         return None
-    spelt = words_of(pl.Series([mention]))[0].to_list()
-    ids = model.vocabularies.words.ids(pl.Series(spelt, dtype=pl.String))
+    spelling = words_of(pl.Series([mention]))[0].to_list()
+    ids = model.vocabularies.words.ids(pl.Series(spelling, dtype=pl.String))
     vectors = pbe.mention.word.weight[torch.from_numpy(ids[ids >= 0])]
-    relations = pbe.relation_vectors.weight
-    own = vectors @ relations[int(belief.relation[0])]
-    others = vectors @ relations[model.vocabularies.relations.id(rival.name)] if rival else torch.zeros_like(own)
-    known = [word for word, number in zip(spelt, ids, strict=True) if number >= 0]
-    numbers = zip(known, own.tolist(), (own - others).tolist(), strict=True)
+    relations, relation = pbe.relation_vectors.weight, int(belief.relation[0])
+    addends = vectors @ relations[relation]
+    others = vectors @ relations[model.vocabularies.relations.id(other.name)] if other else torch.zeros_like(addends)
+    known = [word for word, number in zip(spelling, ids, strict=True) if number >= 0]
+    words = zip(known, addends.tolist(), (addends - others).tolist(), strict=True)
     batch = Batch.of(belief)
-    total = pbe.mention_logits(batch.words, batch.offsets)[0, int(belief.relation[0])]
-    unknown = tuple(word for word, number in zip(spelt, ids, strict=True) if number < 0)
-    return Said(tuple(Word(*one) for one in numbers), float(pbe.mention.beta), float(total), unknown)
+    total = pbe.mention_logits(batch)[0, relation]
+    unknown = tuple(word for word, number in zip(spelling, ids, strict=True) if number < 0)
+    return MentionTerms(tuple(Word(*word) for word in words), float(pbe.mention.beta), float(total), unknown)
 
 
 @torch.no_grad()
-def _tail_runner_up(model: Model, pbe: PBE, belief: Beliefs, logs: Numbers) -> RunnerUp | None:
+def _tail_runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers) -> RunnerUp | None:
     batch = Batch.of(belief)
-    found = pbe.log_tails(batch.head, batch.relation)[0]
-    found[pbe.seen_tails == batch.tail] = -torch.inf
-    if not torch.isfinite(found).any():
+    others = pbe.distribution(Slot.TAIL, batch, without=(np.zeros(1, np.int64), belief.tail))
+    if not torch.isfinite(others.logits).any():
         return None
-    other = int(pbe.seen_tails[int(found.argmax())])
-    return _runner_up(model, pbe, belief, logs, 2, other)
+    return _runner_up(model, pbe, belief, terms, Slot.TAIL, int(others.columns[int(others.logits.argmax())]))
 
 
 @torch.no_grad()
-def _relation_runner_up(model: Model, pbe: PBE, belief: Beliefs, logs: Numbers) -> RunnerUp | None:
+def _relation_runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers) -> RunnerUp | None:
     if pbe.relations < 2 or not pbe.score.tells_relations:
         return None
     batch = Batch.of(belief)
-    found = pbe.log_relations_with_mention(batch.head, batch.tail, batch.words, batch.offsets)[0]
-    found[int(belief.relation[0])] = -torch.inf
-    return _runner_up(model, pbe, belief, logs, 1, int(found.argmax()))
+    others = pbe.relation_distribution(
+        batch,
+        mention_exponent=model.calibration.mention_exponent,
+        without=(np.zeros(1, np.int64), belief.relation),
+    )
+    return _runner_up(model, pbe, belief, terms, Slot.RELATION, int(others.logits.argmax()))
 
 
-def _runner_up(model: Model, pbe: PBE, belief: Beliefs, logs: Numbers, place: int, other: int) -> RunnerUp:
-    """The belief with another tail (place 2) or relation (1), and the term in which the two differ most."""
-    triple = belief.triples.copy()
-    triple[0, place] = other
-    changed = replace(bare(belief.vocabularies, triple), mention=belief.mention)
-    terms = log_terms(pbe, changed)[0]
-    ahead = bool(terms[place] > logs[place])
-    decided = int(np.argmax(terms - logs if ahead else logs - terms))
-    names = model.vocabularies.entities if place == 2 else model.vocabularies.relations
+def _runner_up(model: Model, pbe: PBE, belief: Beliefs, terms: Numbers, slot: Slot, other: int) -> RunnerUp:
+    """The belief with another answer in one slot, and the term in which the two differ most."""
+    triple = belief.triples
+    triple[0, slot] = other
+    changed = replace(Beliefs.from_triples(belief.vocabularies, triple), mention=belief.mention)
+    other_terms = log_terms(pbe, changed, model.calibration.mention_exponent)[0]
+    ahead = bool(other_terms[slot] > terms[slot])
+    decided = int(np.argmax(other_terms - terms if ahead else terms - other_terms))
+    names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
     known = bool(model.known.contains(*triple.T)[0])
-    return RunnerUp(names[other], known, _three(np.exp(terms)), TERMS[decided], ahead)
+    return RunnerUp(names[other], known, _three(np.exp(other_terms)), TERMS[decided], ahead)
 
 
-def _kin(model: Model, triple: tuple[int, int, int], top: int) -> tuple[tuple[Kin, ...], NDArray[np.int64]]:
-    """Known beliefs of the relation whose head and tail are most alike to the ones given, both counting alike."""
-    head, relation, tail = triple
+def _similar_facts(model: Model, triple: Triple, top: int) -> tuple[tuple[SimilarFact, ...], NDArray[np.int64]]:
+    """The known facts of the relation with the largest sum of similarities of heads and of tails, and their triples."""
     facts = model.known.triples
-    facts = facts[(facts[:, 1] == relation) & ~((facts[:, 0] == head) & (facts[:, 2] == tail))]
-    own = directions(model, np.array([head, tail])).double()
-    likeness = []
-    for column, vector in ((0, own[0]), (2, own[1])):
-        distinct, inverse = np.unique(facts[:, column], return_inverse=True)
-        likeness.append((directions(model, distinct).double() @ vector).numpy()[inverse])
-    best = np.argsort(-(likeness[0] + likeness[1]).round(9), kind="stable")[:top]
-    entities = model.vocabularies.entities
-    found = tuple(
-        Kin(entities[int(facts[row, 0])], entities[int(facts[row, 2])],
-            float(likeness[0][row]), float(likeness[1][row]))
-        for row in best
-    )  # fmt: skip
-    return found, facts[best]
+    facts = facts[(facts[:, Slot.RELATION] == triple[Slot.RELATION]) & (facts != np.array(triple)).any(axis=1)]
+    vectors = directions(model, np.array([triple[slot] for slot in ENTITY_SLOTS])).double()
+    similarity = np.zeros((len(facts), 2))
+    for column, slot in enumerate(ENTITY_SLOTS):
+        entities, inverse = np.unique(facts[:, slot], return_inverse=True)
+        similarity[:, column] = (directions(model, entities).double() @ vectors[column]).numpy()[inverse]
+    best = np.argsort(-similarity.sum(axis=1).round(9), kind="stable")[:top]
+    names = model.vocabularies.entities
+    rows = zip(facts[best].tolist(), similarity[best].tolist(), strict=True)
+    return tuple(SimilarFact(names[head], names[tail], *pair) for (head, _, tail), pair in rows), facts[best]
 
 
-def touching(model: Model, triple: tuple[int, int, int], most: int = MOST) -> NDArray[np.int64]:
-    """Training facts that share an entity with a triple, those of its relation first, so many at most, (n, 3)."""
+def nearby_facts(model: Model, triple: Triple, most: int = MAX_INFLUENCES) -> NDArray[np.int64]:
+    """Training facts that share an entity with a triple, facts of its relation first, (n, 3), n ≤ `most`."""
     facts = model.trained_facts.triples
-    ends = np.array([triple[0], triple[2]])
-    near = facts[np.isin(facts[:, 0], ends) | np.isin(facts[:, 2], ends)]
+    ends = np.array([triple[slot] for slot in ENTITY_SLOTS])
+    near = facts[np.isin(facts[:, Slot.HEAD], ends) | np.isin(facts[:, Slot.TAIL], ends)]
     near = near[(near != np.array(triple)).any(axis=1)]
-    order = np.argsort(near[:, 1] != triple[1], kind="stable")
+    order = np.argsort(near[:, Slot.RELATION] != triple[Slot.RELATION], kind="stable")
     return np.asarray(near[order[:most]])
 
 
-def _influences(model: Model, pbe: PBE, belief: Beliefs, count: int) -> tuple[Influence, ...]:
-    """The training beliefs sharing an entity with the one explained that push it most, either way."""
-    first, second, third = belief.triples[0].tolist()
-    near = touching(model, (first, second, third))
+def _influences(model: Model, pbe: PBE, belief: Beliefs, triple: Triple, count: int) -> tuple[InfluentialBelief, ...]:
+    """The training beliefs that share an entity with this one and have most influence, of either sign."""
+    near = nearby_facts(model, triple)
     if not len(near) or not count:
         return ()
-    push = pushes(pbe, belief, bare(model.vocabularies, near))
+    training = Beliefs.from_triples(model.vocabularies, near)
+    values = influence(pbe, belief, training, model.calibration.mention_exponent)
     entities, relations = model.vocabularies.entities, model.vocabularies.relations
     return tuple(
-        Influence(entities[int(near[row, 0])], relations[int(near[row, 1])], entities[int(near[row, 2])],
-                  float(push[row]))
-        for row in np.argsort(-np.abs(push), kind="stable")[:count]
-    )  # fmt: skip
+        InfluentialBelief(entities[head], relations[relation], entities[tail], float(values[row]))
+        for row in np.argsort(-np.abs(values), kind="stable")[:count]
+        for head, relation, tail in [near[row].tolist()]
+    )
 
 
 def _neighborhood(
-    model: Model, triple: tuple[int, int, int], rival: RunnerUp | None, kin: NDArray[np.int64]
-) -> tuple[tuple[str, str, float, float], ...]:
-    """Entities of the picture on the two axes along which they differ most, in the unit square."""
-    roles = {triple[0]: "head"}
-    roles.setdefault(triple[2], "tail")
-    if rival is not None:
-        roles.setdefault(model.vocabularies.entities.id(rival.name), "runner-up")
-    for column, role in ((0, "like head"), (2, "like tail")):
-        for entity in kin[:, column].tolist():
-            roles.setdefault(entity, role)
+    model: Model, triple: Triple, runner_up: RunnerUp | None, similar: NDArray[np.int64]
+) -> tuple[Neighbor, ...]:
+    """The entities of the picture, on the two main axes of their vectors, in the unit square."""
+    roles = {triple[Slot.HEAD]: "head"}
+    roles.setdefault(triple[Slot.TAIL], "tail")
+    if runner_up is not None:
+        roles.setdefault(model.vocabularies.entities.id(runner_up.name), "runner-up")
+    for slot in ENTITY_SLOTS:
+        for entity in similar[:, slot].tolist():
+            roles.setdefault(entity, f"like {slot}")
     ids = np.array(list(roles), np.int64)
     places = flat(directions(model, ids).double().numpy())
     return tuple(
-        (model.vocabularies.entities[int(entity)], roles[int(entity)], float(x), float(y))
+        Neighbor(model.vocabularies.entities[int(entity)], roles[int(entity)], float(x), float(y))
         for entity, (x, y) in zip(ids, places, strict=True)
     )
 
 
 def flat(vectors: Numbers) -> Numbers:
-    """Points on the two axes along which they differ most, in the unit square, (n, d) → (n, 2)."""
-    centred = vectors - vectors.mean(axis=0)
-    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    """Vectors on their two main axes (PCA), scaled to the unit square, (n, d) → (n, 2)."""
+    centered = vectors - vectors.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centered, full_matrices=False)
     axes = left[:, :2] * sizes[:2]
     if axes.shape[1] < 2:
         axes = np.pad(axes, ((0, 0), (0, 2 - axes.shape[1])))

@@ -1,11 +1,11 @@
-"""Influence: without which training beliefs would an answer change most?
+"""Influence: which training beliefs change an answer most?
 
-One step of gradient ascent on the log credence of a belief z moves the log credence of the belief in question q by
+One step of gradient ascent on the log credence of a training belief z changes the log credence of the belief q by
 
-    push(z) = ∇ log credence(q) · ∇ log credence(z)
+    influence(z) = ∇ log credence(q) · ∇ log credence(z)
 
-to first order and per unit of the step. A belief with a large push holds the answer up; without it credence falls. The
-product is the derivative of log credence(z) along the gradient of q, so all z are had from two passes over them.
+to first order and per unit of the step. A positive influence supports q: without z its credence falls. The product is
+the derivative of log credence(z) along the gradient of q, so two passes over all z are enough.
 """
 
 from __future__ import annotations
@@ -16,43 +16,46 @@ from torch import Tensor
 
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
-from doxa.curation.bare import precise
+from doxa.curation.float64 import float64_copy
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_credence
 
 STEP = 1e-4
-"""Largest move of a weight by which derivatives along a direction are measured."""
+"""Largest move of a weight in the finite differences."""
 
 
-def pushes(pbe: PBE, question: Beliefs, others: Beliefs) -> Numbers:
-    """push(z) of every one of the other beliefs on the one in question, (n,)."""
-    pbe = precise(pbe)
-    gradient = _gradient(pbe, question)
+def influence(pbe: PBE, belief: Beliefs, training: Beliefs, mention_exponent: float = 1.0) -> Numbers:
+    """influence(z) of each training belief z on one belief, (n,)."""
+    pbe = float64_copy(pbe)
+    gradient = _gradient(pbe, belief, mention_exponent)
     largest = max(float(part.abs().max()) for part in gradient.values())
     if not largest:
-        return np.zeros(len(others))
+        return np.zeros(len(training))
     step = STEP / largest
-    ahead, behind = (_moved(pbe, gradient, factor, others) for factor in (step, -step))
+    ahead, behind = (_moved_log_credence(pbe, gradient, factor, training, mention_exponent) for factor in (step, -step))
     return (ahead - behind) / (2 * step)
 
 
-def _gradient(pbe: PBE, question: Beliefs) -> dict[str, Tensor]:
+def _gradient(pbe: PBE, belief: Beliefs, mention_exponent: float) -> dict[str, Tensor]:
+    """∇ log credence of one belief, by the name of each parameter."""
     weights = {name: parameter for name, parameter in pbe.named_parameters() if parameter.requires_grad}
     with torch.enable_grad():
-        value = pbe.log_credence(Batch.of(question)).sum()
-        found = torch.autograd.grad(value, list(weights.values()), allow_unused=True)
-    return {name: part.to_dense() for name, part in zip(weights, found, strict=True) if part is not None}
+        value = log_credence(pbe.log_terms(Batch.of(belief), mention_exponent)).sum()
+        parts = torch.autograd.grad(value, list(weights.values()), allow_unused=True)
+    return {name: part.to_dense() for name, part in zip(weights, parts, strict=True) if part is not None}
 
 
 @torch.no_grad()
-def _moved(pbe: PBE, direction: dict[str, Tensor], factor: float, others: Beliefs) -> Numbers:
-    """Log credence of beliefs when the weights are moved; they are put back."""
+def _moved_log_credence(
+    pbe: PBE, direction: dict[str, Tensor], factor: float, beliefs: Beliefs, mention_exponent: float
+) -> Numbers:
+    """Log credence of beliefs with weights moved along a direction; the weights are restored."""
     before = {name: pbe.get_parameter(name).clone() for name in direction}
     try:
         for name, part in direction.items():
             pbe.get_parameter(name).add_(part, alpha=factor)
-        return np.asarray(log_terms(pbe, others).mean(axis=1))
+        return log_credence(log_terms(pbe, beliefs, mention_exponent))
     finally:
-        for name, kept in before.items():
-            pbe.get_parameter(name).copy_(kept)
+        for name, weights in before.items():
+            pbe.get_parameter(name).copy_(weights)

@@ -1,4 +1,4 @@
-"""Review: what was found goes to a curator as a file with a column to fill, and comes back as beliefs and labels."""
+"""Review: proposals and suspects go to a curator as a file with a column to fill, and come back as decisions."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from typing import NamedTuple
 
 import polars as pl
 
-from doxa.errors import DoxaError
+from doxa.errors import BadFile
 from doxa.model import Model
 
-ANSWERS = ("accept", "reject", "unsure")
+REVIEWS = ("accept", "reject", "unsure")
 FINDINGS = ("missing", "suspect")
 TRIPLE = ["head", "relation", "tail"]
 
 
 class Decisions(NamedTuple):
-    """What a reviewed file says. Each table has head, relation, tail and `source`, where the decision was made.
+    """The decisions of a reviewed file. Each frame has head, relation, tail and `source`, the line of the decision.
 
-    `added` is to be believed, `retracted` no longer; `labels` has a column label, 1 or -1, of all that was decided.
+    `added` are beliefs to add, `retracted` beliefs to retract. `labels` are all decided beliefs with a label 1 or -1.
+    `unsure` and `open` count the rows reviewed as unsure and the rows without a review.
     """
 
     added: pl.DataFrame
@@ -28,9 +29,9 @@ class Decisions(NamedTuple):
     open: int
 
 
-def to_review(found: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:
-    """A table of findings with what a review needs: what kind they are, which model found them, an empty answer."""
-    return found.with_columns(
+def to_review(frame: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:
+    """Add what a review needs: the kind of finding, the model's checksum, and an empty column `review`."""
+    return frame.with_columns(
         pl.lit(finding).alias("finding"),
         pl.lit(str(model.origin.get("sha256", ""))[:12]).alias("model"),
         pl.lit("").alias("review"),
@@ -38,54 +39,56 @@ def to_review(found: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:
 
 
 def read(path: Path) -> pl.DataFrame:
-    """A reviewed file; a row without an answer, or with one that is none, is told by its line."""
+    """The rows of a reviewed file. An invalid review or finding is an error that names its line."""
     try:
-        table = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
+        frame = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
     except FileNotFoundError:
-        raise DoxaError(f"no file {path}") from None
+        raise BadFile(f"no file {path}") from None
     except (OSError, pl.exceptions.PolarsError) as fault:
-        raise DoxaError(f"{path}: not a file of findings ({fault})") from None
-    lacking = [name for name in (*TRIPLE, "finding", "review") if name not in table.columns]
+        raise BadFile(f"{path}: not a file of proposals or suspects ({fault})") from None
+    lacking = [name for name in (*TRIPLE, "finding", "review") if name not in frame.columns]
     if lacking:
-        raise DoxaError(
-            f"{path} has no column {lacking[0]!r}", "expected a file written by `doxa complete` or `doxa audit`"
+        raise BadFile(
+            f"{path} has no column {lacking[0]!r}", "expected a file of proposals (complete) or suspects (audit)"
         )
-    table = table.with_columns(pl.col("review", "finding").fill_null("").str.strip_chars().str.to_lowercase())
-    for column, allowed in (("review", ("", *ANSWERS)), ("finding", FINDINGS)):
-        wrong = table.with_row_index("line", 2).filter(~pl.col(column).is_in(allowed))
+    frame = frame.with_columns(pl.col("review", "finding").fill_null("").str.strip_chars().str.to_lowercase())
+    for column, allowed in (("review", ("", *REVIEWS)), ("finding", FINDINGS)):
+        wrong = frame.with_row_index("line", 2).filter(~pl.col(column).is_in(allowed))
         if len(wrong):
-            raise DoxaError(
+            raise BadFile(
                 f"{path}, line {wrong['line'][0]}: the {column} is {wrong[column][0]!r}",
-                f"expected {', '.join(answer or 'nothing' for answer in allowed)}",
+                f"expected {', '.join(choice or 'nothing' for choice in allowed)}",
             )
-    return table
+    return frame
 
 
 def decide(path: Path) -> Decisions:
-    """What the curator decided.
+    """The decisions of a curator.
 
-    A missing belief accepted is believed and labeled true; rejected, it is labeled false. A suspect accepted is
-    retracted and labeled false, and its suggested correction, if there is one, believed and labeled true; a suspect
-    rejected stands and is labeled true.
+    finding   review    becomes
+    missing   accept    added, labeled true
+    missing   reject    labeled false
+    suspect   accept    retracted, labeled false; its suggestion, if any, is added and labeled true
+    suspect   reject    labeled true
     """
-    table = read(path).with_row_index("line", 2)
+    frame = read(path).with_row_index("line", 2)
     source = pl.format("{}:{} {} {}", pl.lit(path.name), "line", "finding", "review").alias("source")
-    if "model" in table.columns:
+    if "model" in frame.columns:
         source = pl.format("{} by model {}", source, pl.col("model").fill_null("?")).alias("source")
-    table = table.with_columns(source)
-    correction = pl.col("suggestion") if "suggestion" in table.columns else pl.lit(None, pl.String)
-    chosen = [*TRIPLE, "source"]
+    frame = frame.with_columns(source)
+    suggestion = pl.col("suggestion") if "suggestion" in frame.columns else pl.lit(None, pl.String)
+    columns = [*TRIPLE, "source"]
 
     def rows(finding: str, review: str) -> pl.DataFrame:
-        return table.filter((pl.col("finding") == finding) & (pl.col("review") == review))
+        return frame.filter((pl.col("finding") == finding) & (pl.col("review") == review))
 
-    corrected = rows("suspect", "accept").with_columns(correction.alias("tail")).filter(
+    corrected = rows("suspect", "accept").with_columns(suggestion.alias("tail")).filter(
         pl.col("tail").is_not_null() & (pl.col("tail") != "")
     )  # fmt: skip
-    added = pl.concat([rows("missing", "accept").select(chosen), corrected.select(chosen)])
-    retracted = rows("suspect", "accept").select(chosen)
-    true = pl.concat([added, rows("suspect", "reject").select(chosen)])
-    false = pl.concat([retracted, rows("missing", "reject").select(chosen)])
+    added = pl.concat([rows("missing", "accept").select(columns), corrected.select(columns)])
+    retracted = rows("suspect", "accept").select(columns)
+    true = pl.concat([added, rows("suspect", "reject").select(columns)])
+    false = pl.concat([retracted, rows("missing", "reject").select(columns)])
     labels = pl.concat([part.with_columns(label=pl.lit(label, pl.Int8)) for part, label in ((true, 1), (false, -1))])
-    unsure, still_open = (int((table["review"] == answer).sum()) for answer in ("unsure", ""))
+    unsure, still_open = (int((frame["review"] == review).sum()) for review in ("unsure", ""))
     return Decisions(added, retracted, labels, unsure, still_open)

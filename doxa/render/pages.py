@@ -16,7 +16,7 @@ import polars as pl
 from doxa.render.colors import ACCENT, BLUE, GRAY, GROUPS, INK, ROLES
 
 if TYPE_CHECKING:
-    from doxa.curation.explain import Explanation, RunnerUp
+    from doxa.curation.explanation import Explanation, RunnerUp
     from doxa.curation.map import Map
 
 WIDTH, HEIGHT, EDGE = 720, 380, 60
@@ -34,7 +34,7 @@ th { color: #6b7f91 } td.number { text-align: right; font-variant-numeric: tabul
 def explanation_page(explanation: Explanation) -> str:
     """The explanation of a belief as a page, with a picture of the entities around it."""
     title = " · ".join(explanation.belief[:3])
-    sections = (_summary, _words, _runners_up, _similar_beliefs, _influences, _neighborhood)
+    sections = (_summary, _words, _runners_up, _similar_facts, _influences, _neighborhood)
     body = "\n".join(part for section in sections for part in section(explanation))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
@@ -50,7 +50,7 @@ def _summary(explanation: Explanation) -> Iterator[str]:
     yield f"<p>Credence <b>{explanation.credence:.2%}</b>, judged {verdict}. The belief {known}.</p>"
     yield "<h2>The three terms of Eq. 1</h2>"
     rows = [(escape(name), f"{term:.4g}") for name, term in _terms(explanation).items()]
-    yield _table(("", ""), [*rows, ("their geometric mean, before calibration", f"{explanation.before:.4g}")])
+    yield _table(("", ""), [*rows, ("their geometric mean, before calibration", f"{explanation.uncalibrated:.4g}")])
 
 
 def _terms(explanation: Explanation) -> dict[str, float]:
@@ -60,15 +60,15 @@ def _terms(explanation: Explanation) -> dict[str, float]:
 
 
 def _words(explanation: Explanation) -> Iterator[str]:
-    mention = explanation.said
+    mention = explanation.mention
     if not mention:
         return
     rival = explanation.relation_runner_up
     instead = f" rather than {rival.name}" if rival else ""
     yield f"<h2>The words, for {escape(explanation.belief[1])}{escape(instead)}</h2>"
-    largest = max((abs(word.for_it) for word in mention.words), default=1.0) or 1.0
-    words = sorted(mention.words, key=lambda word: -word.for_it)
-    rows = [(escape(word.word), f"{word.for_it:+.2f}", _bar(word.for_it / largest), f"{word.addend:+.3f}")
+    largest = max((abs(word.contrast) for word in mention.words), default=1.0) or 1.0
+    words = sorted(mention.words, key=lambda word: -word.contrast)
+    rows = [(escape(word.word), f"{word.contrast:+.2f}", _bar(word.contrast / largest), f"{word.addend:+.3f}")
             for word in words]  # fmt: skip
     yield _table(("word", "in favor", "", "addend of F(r, m)"), rows)
     yield f'<p class="note">F(r, m) = {mention.total:.4f}, of which β = {mention.beta:.4f}.</p>'
@@ -93,19 +93,19 @@ def _comparison(what: str, rival: RunnerUp, terms: dict[str, float]) -> str:
     )
 
 
-def _similar_beliefs(explanation: Explanation) -> Iterator[str]:
-    if explanation.kin:
-        yield f"<h2>The most similar known beliefs of {escape(explanation.belief[1])}</h2>"
-        rows = [(escape(kin.head), escape(kin.tail), f"{kin.head_likeness:+.2f}", f"{kin.tail_likeness:+.2f}")
-                for kin in explanation.kin]  # fmt: skip
+def _similar_facts(explanation: Explanation) -> Iterator[str]:
+    if explanation.similar_facts:
+        yield f"<h2>The most similar known facts of {escape(explanation.belief[1])}</h2>"
+        rows = [(escape(fact.head), escape(fact.tail), f"{fact.head_similarity:+.2f}", f"{fact.tail_similarity:+.2f}")
+                for fact in explanation.similar_facts]  # fmt: skip
         yield _table(("head", "tail", "similarity of heads", "of tails"), rows)
 
 
 def _influences(explanation: Explanation) -> Iterator[str]:
     if explanation.influences:
         yield "<h2>Training beliefs with most influence on the answer</h2>"
-        rows = [(escape(f"{belief.head} · {belief.relation} · {belief.tail}"), f"{belief.push:+.3g}",
-                 "supports it" if belief.push > 0 else "opposes it") for belief in explanation.influences]  # fmt: skip
+        rows = [(escape(f"{belief.head} · {belief.relation} · {belief.tail}"), f"{belief.influence:+.3g}",
+                 "supports it" if belief.influence > 0 else "opposes it") for belief in explanation.influences]  # fmt: skip
         yield _table(("", "influence", ""), rows)
 
 

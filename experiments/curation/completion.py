@@ -15,7 +15,7 @@ import time
 import numpy as np
 from hiding import hide, keep, model_of_less, options
 
-from doxa.curation.bare import bare
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.popularity import Popularity
 from doxa.model import Model
@@ -72,7 +72,7 @@ def most_popular(model: Model, count: int) -> np.ndarray:
         triples = np.stack([heads, np.full_like(heads, relation), tails], axis=1)
         triples = triples[~model.known.contains(*triples.T)]
         best = np.concatenate([best, triples])
-        score = np.concatenate([score, popularity.plausibility(bare(model.vocabularies, triples))])
+        score = np.concatenate([score, popularity.plausibility(Beliefs.from_triples(model.vocabularies, triples))])
         kept = np.argsort(-score, kind="stable")[:count]
         best, score = best[kept], score[kept]
     return best
@@ -97,7 +97,7 @@ def exhaustive(model: Model) -> dict[str, float]:
     triples = np.concatenate(pairs)
     triples = triples[~model.known.contains(*triples.T)]
     began = time.monotonic()
-    credence = model.credence(bare(model.vocabularies, triples))
+    credence = model.credence(Beliefs.from_triples(model.vocabularies, triples))
     slow = time.monotonic() - began
     names = [model.vocabularies.relations[relation] for relation in chosen]
     began = time.monotonic()

@@ -59,7 +59,7 @@ def grown(hidden: Hidden, less: Model, anew: Model, new: Beliefs, everything: Be
     return {
         "old_beliefs": len(hidden.left),
         "new_beliefs": len(new),
-        "new_entities": found.done["new_entities"],
+        "new_entities": found.counts["new_entities"],
         "processor_seconds": {"update": round(seconds, 1), "anew": round(whole, 1), "share": seconds / whole},
         "filtered_mrr": mrr,
         "points_lost": 100 * (mrr["anew"] - mrr["updated"]),

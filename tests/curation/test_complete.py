@@ -1,4 +1,4 @@
-"""Completion finds what scoring every candidate would find, in blocks of any size."""
+"""Completion equals scoring every candidate, in blocks of any size."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doxa.calibration.curves import Curve
-from doxa.curation import complete as completion
+from doxa.curation import search
 from doxa.curation.complete import complete
 from doxa.errors import DoxaError, UsageError
 from tests import reference
@@ -23,8 +23,8 @@ def test_the_same_as_scoring_every_candidate(seed, any_entity):
     model, world = random_model(seed)
     expected = reference.completion(world, known_of(model), world.relations, 25, any_entity)
     for rows in (0, 1, 3, 100):
-        found = complete(model, min_credence=0, top=25, rows=rows, any_entity=any_entity)
-        assert list(map(tuple, found.triples.tolist())) == expected
+        proposals = complete(model, min_credence=0, top=25, rows=rows, any_entity=any_entity)
+        assert list(map(tuple, proposals.triples.tolist())) == expected
     terms = [
         (
             reference.pr_head(world, h, r, t),
@@ -33,50 +33,49 @@ def test_the_same_as_scoring_every_candidate(seed, any_entity):
         )
         for h, r, t in expected
     ]
-    assert np.allclose(found.terms, terms)
+    assert np.allclose(proposals.terms, terms)
     assert not known_of(model) & set(expected)
 
 
 def test_the_list_may_grow_past_what_is_gathered_at_a_time(monkeypatch):
     model, _ = random_model(1)
     whole = complete(model, min_credence=0, top=30)
-    monkeypatch.setattr(completion, "max", lambda first, second: first, raising=False)
+    monkeypatch.setattr(search, "GATHER", 0)
     assert complete(model, min_credence=0, top=30, rows=2).triples.tolist() == whole.triples.tolist()
 
 
-def test_a_calibrator_of_steps_per_relation_decides_the_order():
+def test_a_curve_of_steps_per_relation_decides_the_order():
     model, _ = random_model(2)
     steps = (np.array([-3.0, -1.0]), np.array([0.2, 0.9]))
     slopes, offsets = np.array([1.0, 2.0, 0.5, -1.0]), np.array([0.5, 0.0, -0.5, 0.0])
-    model = replace(
-        model,
-        calibration=replace(model.calibration, curve=Curve("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)),
-    )
+    curve = Curve("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)
+    model = replace(model, calibration=replace(model.calibration, curve=curve))
     every = complete(model, min_credence=0, top=10_000)
     assert 3 not in every.triples[:, 1]  # credence that falls with the evidence means nothing
     beliefs = every.beliefs
     assert np.allclose(model.credence(beliefs), every.credence)
     assert (np.diff(every.credence.round(9)) <= 0).all()
     for rows in (1, 5):
-        some = complete(model, min_credence=0.3, top=17, rows=rows)
-        assert some.triples.tolist() == every.triples[every.credence >= 0.3][:17].tolist()
+        part = complete(model, min_credence=0.3, top=17, rows=rows)
+        assert part.triples.tolist() == every.triples[every.credence >= 0.3][:17].tolist()
 
 
 def test_relations_and_entities_asked_for():
     model, _ = random_model(3)
     every = complete(model, min_credence=0, top=10_000)
-    some = complete(model, min_credence=0, top=10_000, relations=["r2", "r0"], entities=["e3", "e5"], rows=2)
+    part = complete(model, min_credence=0, top=10_000, relations=["r2", "r0"], entities=["e3", "e5"], rows=2)
     of_relation = np.isin(every.triples[:, 1], [0, 2]) & np.isin(every.triples[:, [0, 2]], [3, 5]).any(axis=1)
-    assert some.triples.tolist() == every.triples[of_relation].tolist()
+    assert part.triples.tolist() == every.triples[of_relation].tolist()
     with pytest.raises(DoxaError, match="no entity 'x'"):
         complete(model, entities=["x"])
     with pytest.raises(UsageError, match="min_credence"):
         complete(model, min_credence=2)
 
 
-@pytest.mark.parametrize("verdict", ["entities", "tail", "score"])
-def test_models_that_judge_by_other_evidence(verdict):
-    model, _ = random_model(4, decision_rule=verdict)
+@pytest.mark.parametrize("rule", ["entities", "tail", "score", "learned"])
+def test_models_with_other_decision_rules(rule):
+    model, _ = random_model(4)
+    model = replace(model, calibration=replace(model.calibration, rule=rule))
     every = complete(model, min_credence=0, top=10_000)
     assert np.allclose(model.credence(every.beliefs), every.credence)
     assert complete(model, min_credence=0, top=12, rows=1).triples.tolist() == every.triples[:12].tolist()
@@ -101,7 +100,7 @@ def test_a_stopped_search_goes_on_where_it_was(tmp_path):
     )
     assert seen[0] == "r2"
     assert again.triples.tolist() == whole.triples.tolist()
-    with pytest.raises(DoxaError, match="asked for something else"):
+    with pytest.raises(DoxaError, match="other options"):
         complete(model, min_credence=0, top=21, checkpoint=path, resume=True)
 
 
@@ -112,8 +111,8 @@ def test_a_second_answer_is_not_proposed_where_the_relation_has_one():
     model = replace(model, train=np.concatenate([capitals, neighbors[1:]]))
     every = complete(model, min_credence=0, top=10_000)
     assert set(every.triples[:, 1].tolist()) == {0, 1}
-    found = complete(model, min_credence=0, top=10_000, contradicting=False)
-    assert found.triples.tolist() == [[0, 1, 20]]
+    proposals = complete(model, min_credence=0, top=10_000, contradicting=False)
+    assert proposals.triples.tolist() == [[0, 1, 20]]
 
 
 def test_an_entity_meets_itself_only_where_a_known_belief_has_that():
@@ -121,22 +120,22 @@ def test_an_entity_meets_itself_only_where_a_known_belief_has_that():
     loops = model.train[:, 0] == model.train[:, 2]
     assert loops.any()
     without = replace(model, train=model.train[~loops])
-    found = complete(without, min_credence=0, top=10_000)
-    assert (found.triples[:, 0] != found.triples[:, 2]).all()
-    some = replace(model, train=model.train[~loops | (model.train[:, 1] == model.train[loops][0, 1])])
-    found = complete(some, min_credence=0, top=10_000)
-    of_loops = found.triples[found.triples[:, 0] == found.triples[:, 2], 1]
+    proposals = complete(without, min_credence=0, top=10_000)
+    assert (proposals.triples[:, 0] != proposals.triples[:, 2]).all()
+    with_loops = replace(model, train=model.train[~loops | (model.train[:, 1] == model.train[loops][0, 1])])
+    proposals = complete(with_loops, min_credence=0, top=10_000)
+    of_loops = proposals.triples[proposals.triples[:, 0] == proposals.triples[:, 2], 1]
     assert set(of_loops.tolist()) <= {int(model.train[loops][0, 1])}
 
 
 def test_ranks_count_the_unknown_that_are_better():
     model, world = random_model(6)
-    found = complete(model, min_credence=0, top=5)
-    for (h, r, t), rank in zip(found.triples.tolist(), found.tail_rank, strict=True):
+    proposals = complete(model, min_credence=0, top=5)
+    for (h, r, t), rank in zip(proposals.triples.tolist(), proposals.tail_rank, strict=True):
         scores = [reference.score(world, h, r, x) for x in range(len(world.entity))]
         drop = {x for a, b, x in known_of(model) if (a, b) == (h, r)}
         assert rank == reference.rank(scores, t, drop)
-    table = found.to_frame()
+    table = proposals.to_frame()
     assert table.columns == [
         "head", "relation", "tail", "rank", "credence", "pr_head", "pr_relation", "pr_tail", "head_rank", "tail_rank",
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Growth: an entity is folded in from a few beliefs, and nothing learnt is changed."""
+"""Growth: an entity is folded in from a few beliefs, and nothing trained is changed."""
 
 from dataclasses import replace
 
@@ -8,10 +8,13 @@ import pytest
 import torch
 
 from doxa.calibration.rules import RuleWeights
-from doxa.curation import fold_in as growing
-from doxa.curation.fold_in import Refit, fold_in, rows_from, with_room
+from doxa.curation import fold_in as folding
+from doxa.curation.fold_in import fold_in
+from doxa.curation.grow import make_room
+from doxa.curation.refit import MovableRows, Refit
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
-from doxa.errors import UsageError
+from doxa.errors import UnknownName, UsageError
 from doxa.training.fit import fit
 from tests import reference
 from tests.test_toy_world import SETTINGS
@@ -33,8 +36,8 @@ def test_a_square_is_folded_in_and_the_model_stays_as_it_was(score):
     model = fit(train, seed=0, threads=1, **(SETTINGS | {"epochs": 20, "score": score}))
     before = {name: tensor.clone() for name, tensor in model.pbe.state_dict().items()}
     vocabularies, facts = model.vocabularies, model.train.copy()
-    told = Beliefs.from_frame(steps)
-    grown = fold_in(model, told)
+    new = Beliefs.from_frame(steps)
+    grown = fold_in(model, steps)
     for name, tensor in model.pbe.state_dict().items():
         assert (tensor == before[name]).all()
         kept = grown.pbe.state_dict()[name]
@@ -46,17 +49,17 @@ def test_a_square_is_folded_in_and_the_model_stays_as_it_was(score):
     assert grown.vocabularies.entities.names.to_list() == [*vocabularies.entities.names.to_list(), "2,2"]
     assert type(grown) is type(model)
     assert len(grown.known) == len(model.known) + 4
-    assert np.isfinite(grown.credence(told)).all()
+    assert np.isfinite(grown.credence(new)).all()
 
 
 def test_the_answer_about_a_folded_in_square_is_the_forced_one():
     """Known from three of its four steps, the fourth follows."""
     train, steps = without("2,2")
     model = fit(train, seed=0, threads=1, **SETTINGS)
-    for held in range(4):
-        head, relation, tail = steps.row(held)
-        told = Beliefs.from_frame(steps[[row for row in range(4) if row != held]])
-        grown = fold_in(model, told)
+    for left_out in range(4):
+        head, relation, tail = steps.row(left_out)
+        new = Beliefs.from_frame(steps[[row for row in range(4) if row != left_out]])
+        grown = fold_in(model, new)
         answer = grown.tails("2,2", relation, top=3) if head == "2,2" else grown.heads(relation, "2,2", top=3)
         assert (tail if head == "2,2" else head) in [candidate.name for candidate in answer]
 
@@ -64,30 +67,30 @@ def test_the_answer_about_a_folded_in_square_is_the_forced_one():
 @pytest.mark.parametrize("seed", range(4))
 def test_a_folded_in_vector_is_that_of_the_slow_twin(seed):
     model, world = random_model(seed, scale=1.0)
-    told = [("new", "r1", "e1"), ("e2", "r0", "new"), ("new", "r3", "e5")]
-    put = with_room(model, beliefs(told))[0].pbe.score.entity.weight[-1].detach().double().numpy()
+    new = [("new", "r1", "e1"), ("e2", "r0", "new"), ("new", "r3", "e5")]
+    put = make_room(model, beliefs(new))[0].pbe.score.entity.weight[-1].detach().double().numpy()
     spread = float(np.sqrt(((world.entity - world.entity.mean(0)) ** 2).mean()))
-    expected = reference.settled(world, [(None, 1, 1), (2, 0, None), (None, 3, 5)], put, spread, growing.STEPS,
-                                 growing.RATE, growing.OTHER, growing.FIRMNESS, growing.SHARPNESS)  # fmt: skip
+    expected = reference.settled(world, [(None, 1, 1), (2, 0, None), (None, 3, 5)], put, spread, folding.STEPS,
+                                 folding.RATE, folding.OTHER_WEIGHT, folding.SHRINKAGE, folding.SHARPNESS)  # fmt: skip
     with torch.no_grad():  # which must not matter
-        found = fold_in(model, beliefs(told)).pbe.score.entity.weight[-1].double().numpy()
-    np.testing.assert_allclose(found, expected, atol=1e-3)
+        fitted = fold_in(model, new).pbe.score.entity.weight[-1].double().numpy()
+    np.testing.assert_allclose(fitted, expected, atol=1e-3)
 
 
 def test_other_scores_are_fitted_whether_or_not_gradients_are_on():
     train = Beliefs.from_frame(board(4))
-    model, told = fit(train, score="bilinear", dimension=4, epochs=3), beliefs([("new", "right", "1,1")])
-    expected = fold_in(model, told).pbe.score.entity.weight[-1]
-    start = with_room(model, told)[0].pbe.score.entity.weight[-1]
+    model, new = fit(train, score="bilinear", dimension=4, epochs=3), beliefs([("new", "right", "1,1")])
+    expected = fold_in(model, new).pbe.score.entity.weight[-1]
+    start = make_room(model, new)[0].pbe.score.entity.weight[-1]
     with torch.no_grad():
-        found = fold_in(model, told).pbe.score.entity.weight[-1]
-    assert torch.equal(found, expected)
-    assert not torch.allclose(found, start)
+        fitted = fold_in(model, new).pbe.score.entity.weight[-1]
+    assert torch.equal(fitted, expected)
+    assert not torch.allclose(fitted, start)
 
 
 def test_what_cannot_be_folded_in_is_refused():
     model, _ = random_model(0)
-    with pytest.raises(UsageError, match="no relation 'zz'"):
+    with pytest.raises(UnknownName, match="no relation 'zz'"):
         fold_in(model, beliefs([("new", "zz", "e1")]))
     with pytest.raises(UsageError, match="no new entity"):
         fold_in(model, beliefs([("e2", "r1", "e1")]))
@@ -95,22 +98,20 @@ def test_what_cannot_be_folded_in_is_refused():
 
 def test_room_for_new_names_changes_no_old_answer():
     model, _ = random_model(1)
-    some = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
+    new = beliefs([("new", "new relation", "e1", "w1 fresh"), ("e2", "r1", "newer", None)],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
-    model = replace(
-        model, calibration=replace(model.calibration, weights=RuleWeights(np.arange(16.0).reshape(4, 4), np.ones(4)))
-    )
-    grown, told = with_room(model, some)
+    weights = RuleWeights(np.arange(16.0).reshape(4, 4), np.ones(4))
+    model = replace(model, calibration=replace(model.calibration, weights=weights))
+    grown, added = make_room(model, new)
     assert [len(v) for v in (grown.vocabularies.entities, grown.vocabularies.relations, grown.vocabularies.words)] == [
         14,
         5,
         6,
     ]
-    assert told.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
-    assert told.mention.row(0).tolist() == [1, 5]
-    batch = [np.array([part]) for part in (1, 2, 5)]
-    same = [pbe.logits(*(torch.from_numpy(part) for part in batch)).item() for pbe in (model.pbe, grown.pbe)]
-    assert same[0] == same[1]
+    assert added.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
+    assert added.mention.row(0).tolist() == [1, 5]
+    batch = Batch.of_triples(*(torch.tensor([part]) for part in (1, 2, 5)))
+    assert model.pbe.logit(batch).item() == grown.pbe.logit(batch).item()
     assert grown.calibration.curve.slopes.shape == (5,)
     assert np.isnan(grown.calibration.thresholds.by_relation[4])
     assert grown.calibration.weights.by_relation[4].tolist() == [1.0] * 4
@@ -120,9 +121,9 @@ def test_only_rows_that_may_move_do():
     model, _ = random_model(2)
     before = {name: tensor.clone() for name, tensor in model.pbe.state_dict().items()}
     chosen = np.array([3, 4])
-    refit = Refit(model.pbe, model.settings, rows_from(model.pbe, chosen), model.trained_facts)
-    some = beliefs([("e3", "r1", "e4"), ("e3", "r2", "e7")]).encode(model.vocabularies)
-    refit.step(some, np.arange(2), 0.1, np.random.default_rng(0))
+    refit = Refit(model.pbe, model.settings, MovableRows.of(model.pbe, chosen), model.trained_facts)
+    new = beliefs([("e3", "r1", "e4"), ("e3", "r2", "e7")]).encode(model.vocabularies)
+    refit.step(new, np.arange(2), 0.1, np.random.default_rng(0))
     after = model.pbe.state_dict()
     moved = (after["score.entity.weight"] != before["score.entity.weight"]).any(dim=1)
     assert moved.nonzero().squeeze(1).tolist() == [3, 4]
@@ -132,18 +133,18 @@ def test_only_rows_that_may_move_do():
 
 def test_room_keeps_what_was_seen_in_order():
     model, _ = random_model(4)
-    some = beliefs([("new", "r1", "e1"), ("e11", "r2", "newer"), ("e11", "r2", "new")])
-    grown, told = with_room(model, some)
-    for seen, before, ids in ((grown.pbe.seen_heads, model.pbe.seen_heads, told.head),
-                              (grown.pbe.seen_tails, model.pbe.seen_tails, told.tail)):  # fmt: skip
+    new = beliefs([("new", "r1", "e1"), ("e11", "r2", "newer"), ("e11", "r2", "new")])
+    grown, added = make_room(model, new)
+    for seen, before, ids in ((grown.pbe.seen_heads, model.pbe.seen_heads, added.head),
+                              (grown.pbe.seen_tails, model.pbe.seen_tails, added.tail)):  # fmt: skip
         assert seen.tolist() == sorted({*before.tolist(), *ids.tolist()})
 
 
 def test_facts_grow_without_being_sorted_again():
     model, _ = random_model(3)
-    assert (model.trained_facts.grown(13, 4, np.zeros((0, 3), np.int64)).triples == model.trained_facts.triples).all()
+    assert (model.trained_facts.grow(13, 4, np.zeros((0, 3), np.int64)).triples == model.trained_facts.triples).all()
     more = np.array([[13, 5, 2], [1, 0, 13], model.train[4].tolist()])
-    grown = model.trained_facts.grown(14, 6, more)
+    grown = model.trained_facts.grow(14, 6, more)
     expected = {tuple(row) for row in np.concatenate([model.train, more]).tolist()}
     assert list(map(tuple, grown.triples.tolist())) == sorted(expected)
     less = grown.without(more[:1])

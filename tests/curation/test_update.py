@@ -1,4 +1,4 @@
-"""Updating: new beliefs are learnt, retracted ones unlearnt, and the rest stays."""
+"""Updating: new beliefs are learned, retracted ones unlearned, and the rest stays."""
 
 from dataclasses import replace
 
@@ -26,43 +26,43 @@ def model():
     return fit(Beliefs.from_frame(table_without("5,5", "5,4")[0]), seed=0, threads=1, **SETTINGS)
 
 
-def test_new_squares_are_learnt_and_the_far_ones_do_not_move(model):
+def test_new_squares_are_learned_and_the_far_ones_do_not_move(model):
     _, steps = table_without("5,5", "5,4")
     before = {name: tensor.clone() for name, tensor in model.pbe.state_dict().items()}
-    found = update(model, Beliefs.from_frame(steps), epochs=40)
-    assert found.done["new_entities"] == 2
-    assert found.done["beliefs"] == len(steps)
+    result = update(model, Beliefs.from_frame(steps), epochs=40)
+    assert result.counts["new_entities"] == 2
+    assert result.counts["beliefs"] == len(steps)
     for name, tensor in model.pbe.state_dict().items():
         assert (tensor == before[name]).all()
-    touched = set(steps["head"]) | set(steps["tail"])
-    stay = [n for n, name in enumerate(model.vocabularies.entities.names) if name not in touched]
-    assert (found.model.pbe.score.entity.weight[stay] == model.pbe.score.entity.weight[stay]).all()
-    assert found.model.tails("5,4", "up", top=1)[0].name == "5,5"
-    assert len(found.model.known) == len(model.known) + len(steps)
-    assert found.drift.mrr_after > found.drift.mrr_before - 0.1
-    assert found.model.origin["updates"][0]["new_entities"] == 2
-    assert found.model.origin["sha256"] != model.origin["sha256"]
+    changed = set(steps["head"]) | set(steps["tail"])
+    stay = [n for n, name in enumerate(model.vocabularies.entities.names) if name not in changed]
+    assert (result.model.pbe.score.entity.weight[stay] == model.pbe.score.entity.weight[stay]).all()
+    assert result.model.tails("5,4", "up", top=1)[0].name == "5,5"
+    assert len(result.model.known) == len(model.known) + len(steps)
+    assert result.drift.mrr_after > result.drift.mrr_before - 0.1
+    assert result.model.origin["updates"][0]["new_entities"] == 2
+    assert result.model.origin["sha256"] != model.origin["sha256"]
 
 
-def test_new_relations_and_words_are_learnt():
+def test_new_relations_and_words_are_learned():
     table = board(5)
     model = fit(Beliefs.from_frame(table), seed=0, threads=1, **(SETTINGS | {"epochs": 40}))
     back = [(row[2], "left", row[0], "goes back") for row in table.rows() if row[1] == "right"]
-    found = update(model, beliefs(back, ("head", "relation", "tail", "mention")), epochs=40)
-    assert (found.done["new_relations"], found.done["new_words"]) == (1, 2)
-    assert found.model.relations("3,1", "2,1", "goes back", top=1)[0].name == "left"
-    assert found.model.relations("2,1", "3,1", "one step to the right", top=1)[0].name == "right"
+    result = update(model, beliefs(back, ("head", "relation", "tail", "mention")), epochs=40)
+    assert (result.counts["new_relations"], result.counts["new_words"]) == (1, 2)
+    assert result.model.relations("3,1", "2,1", "goes back", top=1)[0].name == "left"
+    assert result.model.relations("2,1", "3,1", "one step to the right", top=1)[0].name == "right"
 
 
-def test_a_retracted_belief_is_unlearnt():
+def test_a_retracted_belief_is_unlearned():
     table = board(6, words=False)
     false = beliefs([("2,2", "right", "4,4")])
     model = fit(Beliefs.from_frame(table.vstack(false.to_frame())), seed=0, threads=1, **SETTINGS)
-    found = update(model, retracted=false)
-    assert found.drift.retracted_after < found.drift.retracted_before
-    assert len(found.model.known) == len(model.known) - 1
-    assert found.model.tails("2,2", "right", top=1)[0].name == "3,2"
-    assert not found.model.tails("2,2", "right", top=30)[20].known
+    result = update(model, retracted=false)
+    assert result.drift.retracted_after < result.drift.retracted_before
+    assert len(result.model.known) == len(model.known) - 1
+    assert result.model.tails("2,2", "right", top=1)[0].name == "3,2"
+    assert not result.model.tails("2,2", "right", top=30)[20].known
     with pytest.raises(DoxaError, match="1 of 1 beliefs to retract are not known"):
         update(model, retracted=beliefs([("2,2", "right", "5,5")]))
 
@@ -72,14 +72,14 @@ def test_labels_set_thresholds_and_calibration_anew(model):
     rows = [(h, r, t, 1) for h, r, t in board(6, words=False).rows() if h in known and t in known]
     rows += [(t, r, h, -1) for h, r, t, _ in rows]
     labels = beliefs(rows, ("head", "relation", "tail", "label"))
-    found = update(model, labels=labels)
-    assert found.model.calibration.curve.kind != "none"
-    credence = found.model.credence(labels)
+    result = update(model, labels=labels)
+    assert result.model.calibration.curve.kind != "none"
+    credence = result.model.credence(labels)
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
     with pytest.raises(DoxaError, match="all alike"):
         update(model, labels=labels.where(labels.label == 1))
-    weighed = replace(model, settings=replace(model.settings, decision_rule="learned"))
-    again = update(weighed, labels=labels).model
+    learned = replace(model, settings=replace(model.settings, decision_rule="learned"))
+    again = update(learned, labels=labels).model
     right = judge(again, labels).accepted == (labels.label == 1)
     assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
     assert right.mean() > 0.8
@@ -102,18 +102,21 @@ def test_the_same_update_gives_the_same_model(model):
 
 def test_the_confidence_of_facts_goes_with_them():
     table = board(5, words=False)
-    some = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
+    every = Beliefs.from_frame(table.with_columns(confidence=pl.Series(np.linspace(0.2, 0.9, len(table)))))
     model = fit(
-        some.take(np.arange(4, len(some))), seed=0, threads=1, **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2})
+        every.take(np.arange(4, len(every))),
+        seed=0,
+        threads=1,
+        **(SETTINGS | {"epochs": 2, "validation_fraction": 0.2}),
     )
-    gone = some.take(np.array([10]))
-    found = update(model, some.take(np.arange(4)), gone).model
-    vocabularies = found.vocabularies
-    given = {
+    retracted = every.take(np.array([10]))
+    updated = update(model, every.take(np.arange(4)), retracted).model
+    vocabularies = updated.vocabularies
+    confidence = {
         (vocabularies.entities[h], vocabularies.relations[r], vocabularies.entities[t]): c
         for (h, r, t), c in zip(
-            np.concatenate([found.train, found.valid]).tolist(), found.known_confidence, strict=True
+            np.concatenate([updated.train, updated.valid]).tolist(), updated.known_confidence, strict=True
         )
     }
-    rows = table.with_columns(confidence=some.confidence).rows()
-    assert given == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})
+    rows = table.with_columns(confidence=every.confidence).rows()
+    assert confidence == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})
