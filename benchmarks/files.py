@@ -1,7 +1,7 @@
-"""How fast files of beliefs are looked at and converted: `python benchmarks/files.py [BELIEFS] [--json FILE]`.
+"""Speed of inspecting and converting belief files: `python benchmarks/files.py [BELIEFS] [--json FILE]`.
 
-Each command of the list runs in a process of its own on generated beliefs. Told are seconds by the clock, seconds of
-processor (what the clock would show at the least on one idle core), beliefs per second of processor, and peak memory.
+Each command runs in a separate process on generated beliefs. Printed are elapsed seconds, processor seconds, beliefs
+per processor second, and peak memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEPS = {
 
 
 def measured(command: list[str], folder: Path) -> tuple[float, float, float]:
-    """Seconds by the clock, seconds of processor, MB at the peak."""
+    """Elapsed seconds, processor seconds, peak memory in MB."""
     began = time.perf_counter()
     child = os.fork()
     if child == 0:
@@ -46,28 +46,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("beliefs", type=int, nargs="?", default=10_000_000)
     parser.add_argument("--json", type=Path)
-    told = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name, step in STEPS.items():
-            command = step.format(beliefs=told.beliefs, entities=max(told.beliefs // 10, 100)).split()
+            command = step.format(beliefs=arguments.beliefs, entities=max(arguments.beliefs // 10, 100)).split()
             clock, processor, peak = measured(command, Path(folder))
             rows.append(
                 {
                     "step": name,
                     "seconds": round(clock, 1),
                     "processor_seconds": round(processor, 1),
-                    "beliefs_per_processor_second": round(told.beliefs / processor),
+                    "beliefs_per_processor_second": round(arguments.beliefs / processor),
                     "peak_mb": round(peak),
                 }
             )
-            print(f"{name:<22}{clock:8.1f} s{processor:8.1f} s of processor{told.beliefs / processor:12,.0f} beliefs/s"
-                  f"{peak:8,.0f} MB", flush=True)  # fmt: skip
+            speed = arguments.beliefs / processor
+            print(f"{name:<22}{clock:8.1f} s{processor:8.1f} s processor time{speed:12,.0f} beliefs/s{peak:8,.0f} MB",
+                  flush=True)  # fmt: skip
     load = os.getloadavg()[0]
-    print(f"{told.beliefs:,} beliefs; load of the machine at the end {load:.1f}; {machine()['processor']}")
-    if told.json:
-        found = {"beliefs": told.beliefs, "steps": rows, "load": load, **machine()}
-        told.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(f"{arguments.beliefs:,} beliefs; system load at the end {load:.1f}; {machine()['processor']}")
+    if arguments.json:
+        figures = {"beliefs": arguments.beliefs, "steps": rows, "load": load, **machine()}
+        arguments.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""How fast each system learns and how large it is: the table of docs/systems.md.
+"""Training speed and size of each system: the table of docs/systems.md.
 
     python benchmarks/systems.py ../shared/data/fb15k --seconds 10
 
-Steps of training alone, each system with the settings of its recipe (and PBE on every score), one process with a thread
-per core; no validation. Beside the beliefs per second stands the ratio to PBE on translation, measured in the same run.
+Times training steps without validation, in one process with a thread per core. Each system has the settings of its
+recipe; PBE also runs on every score. The ratio is to PBE on translation, measured in the same run.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import time
 from pathlib import Path
 
 import torch
-from doxa.training.automatic import chosen
 
 import doxa
-from doxa.config import Settings
+from doxa.config import Settings, automatic
 from doxa.scores import SCORES
 from doxa.systems import SYSTEMS, build, parameters, recipe
-from doxa.training.loop import Trainer
+from doxa.training.steps import Steps
 
 WARM_UP = 3
 """Steps before the clock starts."""
@@ -29,40 +28,39 @@ WARM_UP = 3
 
 def main() -> None:
     """Measure, then print the table."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("data", type=Path, help="folder with a train file")
-    options.add_argument("--seconds", type=float, default=10.0, help="of training per system")
-    given = options.parse_args()
-    beliefs = doxa.read(given.data / "train.tsv")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder with a train file")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of training per system")
+    arguments = parser.parse_args()
+    beliefs = doxa.read(arguments.data / "train.tsv")
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     rows = []
     wanted = [{"system": "pbe", "score": score} for score in SCORES]
     wanted += [{"system": name} for name in SYSTEMS if name != "pbe"]
     for values in wanted:
         wanted_size = {"dimension": 50} if values.get("score") in MATRICES else {}
-        settings = chosen(recipe(values | wanted_size), beliefs)
-        speed = beliefs_per_second(beliefs, settings, given.seconds)
+        settings = automatic(recipe(values | wanted_size), len(beliefs), sizes[0])
+        speed = beliefs_per_second(beliefs, settings, arguments.seconds)
         rows.append((settings, speed, parameters(settings, *sizes)))
         print(f"  {settings.system} {settings.score}: {speed:,.0f} beliefs/s", flush=True)
-    show(given.data.name, beliefs, rows)
+    show(arguments.data.name, beliefs, rows)
 
 
 MATRICES = ("structured", "single_layer", "bilinear", "neural_tensor")
-"""Scores with a matrix per relation, which take the dimension of their systems."""
+"""Scores with a matrix per relation; they run with the dimension of their systems."""
 
 
 def beliefs_per_second(beliefs: doxa.Beliefs, settings: Settings, seconds: float) -> float:
-    """Speed of training steps, the first few left out."""
+    """Speed of training steps after the warm-up."""
     torch.set_num_threads(os.cpu_count() or 1)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    order, step = trainer.order(0), 0
+    steps, step = Steps(build(beliefs, settings), beliefs, settings), 0
     for step in range(WARM_UP):
-        trainer.step(step, order, 0.0)
+        steps.take(step, 0.0)
     began = time.perf_counter()
     while time.perf_counter() - began < seconds:
         step += 1
-        trainer.step(step, order, 0.0)
-    return (step + 1 - WARM_UP) * trainer.batch / (time.perf_counter() - began)
+        steps.take(step, 0.0)
+    return (step + 1 - WARM_UP) * settings.batch_size / (time.perf_counter() - began)
 
 
 def show(data: str, beliefs: doxa.Beliefs, rows: list[tuple[Settings, float, int]]) -> None:

@@ -67,7 +67,7 @@ class Settings:
     mentions: bool = setting(True, "Train word vectors on mentions where there are any (Eqs 11, 12).")
     graph_smoothing: int = setting(
         0,
-        "Random-walk steps that average entity vectors over graph neighbors before training; about 64 suits sparse graphs.",
+        "Random-walk steps that average entity vectors over graph neighbors before training; 64 suits sparse graphs.",
         low=0,
     )
     score_options: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Settings:
     )  # fmt: skip
     confidence: str = setting(
         "weight",
-        "Use of confidence in the likelihood: weight of a belief, soft label (with the negative estimator), or ignored.",
+        "Use of confidence in the likelihood: weight of a belief, soft label (negative estimator), or ignored.",
         "training", ("weight", "label", "ignore"),
     )  # fmt: skip
     estimator: str = setting(
@@ -101,7 +101,7 @@ class Settings:
     mention_weight: float = setting(1.0, "Weight of log Pr(r|m) in the objective.", "training", low=0)
     margin: float = setting(1.0, "Margin γ of margin ranking.", "training", low=0)
     corruption: str = setting(
-        "uniform", "Margin ranking: corrupt head and tail equally, or the slot with fewer answers more often (Bernoulli).",
+        "uniform", "Margin ranking: corrupt head and tail equally, or by the Bernoulli rule of TransH.",
         "training", ("uniform", "bernoulli"),
     )  # fmt: skip
     max_answers: int = setting(
@@ -239,7 +239,8 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """All values by name, the options of the score among them."""
         values = asdict(self)
-        return values | values.pop("score_options")
+        options: dict[str, Any] = values.pop("score_options")
+        return values | options
 
 
 FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings)}
@@ -272,7 +273,7 @@ def summary(settings: Settings) -> str:
 
 
 def migrate(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of an earlier version under today's names: saved models, TOMLs and result files are read through this."""
+    """Settings of any version under today's names: saved models, TOMLs and result files are read through this."""
     migrated = {RENAMED.get(name, name): value for name, value in values.items()}
     if migrated.get("hidden") == 0:  # it stood for the score's default
         del migrated["hidden"]

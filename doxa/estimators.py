@@ -65,8 +65,9 @@ def fused_softmax(truth: Tensor, scores: PairScores, true: Places) -> Estimate |
 
     None where the truth lies so far below other scores that exponentials overflow.
     """
-    weights, total = scores.exponentials(scores.offset - truth, true)
-    share = total.add_(1.0).reciprocal_()
+    kernel, arrays, weights, totals = scores.exponentials(scores.offset - truth, true)
+    kernel(*arrays)
+    share = totals.add_(1.0).reciprocal_()
     if not share.amin().item() > 1 / LARGE:
         return None
     return Estimate(share.log(), 1 - share, weights, -share[:, None])
@@ -134,7 +135,7 @@ class Candidates:
     @classmethod
     def every(cls, pbe: PBE) -> Candidates:
         """All of E_h, R and E_t, for exact probabilities."""
-        return cls(*(pbe.seen[slot] for slot in Slot))
+        return cls(pbe.seen[Slot.HEAD], pbe.seen[Slot.RELATION], pbe.seen[Slot.TAIL])
 
     def of(self, slot: Slot) -> Tensor:
         return (self.heads, self.relations, self.tails)[slot]
@@ -175,8 +176,11 @@ class Vectors:
     tails: Tensor
 
     @property
-    def triple(self) -> list[Tensor]:
-        return [self.head, self.relation, self.tail]
+    def triple(self) -> tuple[Tensor, Tensor, Tensor]:
+        return self.head, self.relation, self.tail
+
+    def candidates(self, slot: Slot) -> Tensor:
+        return (self.heads, self.relations, self.tails)[slot]
 
 
 class Term(NamedTuple):
@@ -192,20 +196,46 @@ class Term(NamedTuple):
     true: Places
     floor: float
 
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The arguments of `WeightedSum` for this term: a table of scores, or the two sides of one."""
+        scores = self.scores
+        if isinstance(scores, PairScores):
+            return self.truth, scores.points, scores.candidates, scores.offset, scores, self.true
+        return self.truth, scores, None, 0.0, None, self.true
+
 
 def terms(
     pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings, vectors: Vectors | None = None
 ) -> Iterator[Term]:
-    """The terms that have a weight, one after the other; from `vectors` where the score needs no more than those."""
-    true = candidates.true_places(batch)
-    truth, scores = _by_id(pbe, batch, candidates) if vectors is None else _by_vector(pbe, vectors)
+    """The terms that have a weight, one after the other; from `vectors` where the score needs no more than those.
+
+    From vectors, the tables of scores are not computed yet.
+    """
+    true, score, tails = candidates.true_places(batch), pbe.score, None
+    if vectors is None:
+        truth = pbe.logit(batch)
+    else:
+        assert isinstance(score, VectorScore)
+        tails = scaled(score.pairs(Slot.TAIL, *vectors.triple, vectors.tails), pbe.scale)
+        if isinstance(tails, PairScores):
+            truth = tails.beside(vectors.tail)
+        else:
+            truth = pbe.scale * score.each(*vectors.triple)
     for slot, weight in (
         (Slot.HEAD, settings.head_weight),
         (Slot.TAIL, settings.tail_weight),
         (Slot.RELATION, settings.relation_weight),
     ):
-        if weight:
-            yield Term(str(slot), weight, truth, scores(slot), true[slot], settings.epsilon)
+        if not weight:
+            continue
+        if vectors is None:
+            scores: Scores = pbe.logits(slot, batch, candidates.of(slot))
+        elif slot is Slot.TAIL and tails is not None:
+            scores = tails
+        else:
+            scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
+        yield Term(str(slot), weight, truth, scores, true[slot], settings.epsilon)
     if settings.mention_weight and pbe.mention is not None and len(batch.words):
         mentions = pbe.mention.embed(batch.words, batch.offsets)
         if vectors is None:
@@ -213,27 +243,8 @@ def terms(
             relation, relations = table(batch.relation), table(candidates.relations)
         else:
             relation, relations = vectors.relation, vectors.relations
-        truth_by_mention, by_mention = pbe.mention.each(mentions, relation), pbe.mention(mentions, relations)
-        yield Term("mention", settings.mention_weight, truth_by_mention, by_mention, true[Slot.RELATION], settings.eta)
-
-
-def _by_id(pbe: PBE, batch: Batch, candidates: Candidates) -> tuple[Tensor, Callable[[Slot], Scores]]:
-    """Scaled scores of the truth and, by slot, of the candidates, looked up by id."""
-    return pbe.logit(batch), lambda slot: pbe.logits(slot, batch, candidates.of(slot))
-
-
-def _by_vector(pbe: PBE, vectors: Vectors) -> tuple[Tensor, Callable[[Slot], Scores]]:
-    """The same from vectors; the tables of scores are not computed yet."""
-    score, scale, triple = pbe.score, pbe.scale, vectors.triple
-    assert isinstance(score, VectorScore)
-
-    def pairs(slot: Slot) -> Scores:
-        candidates = (vectors.heads, vectors.relations, vectors.tails)[slot]
-        return scaled(score.pairs(slot, *triple, candidates), scale)
-
-    tails = pairs(Slot.TAIL)
-    truth = tails.beside(vectors.tail) if isinstance(tails, PairScores) else scale * score.each(*triple)
-    return truth, lambda slot: tails if slot is Slot.TAIL else pairs(slot)
+        by_mention = pbe.mention.each(mentions, relation), pbe.mention(mentions, relations)
+        yield Term("mention", settings.mention_weight, *by_mention, true[Slot.RELATION], settings.eta)
 
 
 def estimator(settings: Settings, term: Term, batch: Batch) -> Estimator:
@@ -274,18 +285,6 @@ def weighted_terms(parts: Iterator[Term], batch: Batch, settings: Settings, like
     return total
 
 
-def weighted_sum(term: Term, rule: Estimator, weights: Tensor) -> Tensor:
-    """Σ weight · estimate over the beliefs of a batch; computes the gradient while the table of scores is at hand."""
-    if isinstance(term.scores, Tensor):
-        each: Tensor = _OfTable.apply(term.truth, term.scores, term.true, rule)  # type: ignore[no-untyped-call]
-        return (weights * each).sum()
-    points, candidates, offset = term.scores.points, term.scores.candidates, term.scores.offset
-    total: Tensor = _WeightedSum.apply(  # type: ignore[no-untyped-call]
-        term.truth, points, candidates, offset, term.scores, term.true, rule, weights
-    )
-    return total
-
-
 class _OfTable(torch.autograd.Function):
     """An estimate from a table of scores."""
 
@@ -301,45 +300,53 @@ class _OfTable(torch.autograd.Function):
         return gradients[0] * by_truth, weights * (gradients[0][:, None] * factor), None, None
 
 
-class _WeightedSum(torch.autograd.Function):
-    """The table of scores becomes the table of its derivatives and is freed; what is kept has the size of the batch."""
+class WeightedSum(torch.autograd.Function):
+    """Σ weight · estimate over the beliefs of a batch; the gradient is computed while the table of scores is at hand.
+
+    From two sides, the table of scores becomes the table of its derivatives and is freed: what is kept has the size of
+    the batch. From a table (`scores` is None), its derivatives are kept.
+    """
 
     @staticmethod
     def forward(
         ctx: Any,
         truth: Tensor,
         points: Tensor,
-        candidates: Tensor,
+        candidates: Tensor | None,
         offset: Tensor | float,
-        scores: PairScores,
+        scores: PairScores | None,
         true: Places,
         rule: Estimator,
         weights: Tensor,
     ) -> Tensor:
+        if scores is None or candidates is None:
+            result = rule(truth, points.clone(), true)
+            of_points = result.weights.mul_(result.factor * weights[:, None])
+            ctx.save_for_backward(result.by_truth * weights, of_points, None, None)
+            return result.value.dot(weights)
         scores = replace(scores, points=points, candidates=candidates, offset=offset)
-        result = fused_softmax(truth, scores, true) if rule is softmax else None
-        by_offset = -result.by_truth if result else None
-        if result is None:
-            result, by_offset = _of_pairs(truth, scores, true, rule, ctx.needs_input_grad[3])
+        fused = fused_softmax(truth, scores, true) if rule is softmax else None
+        if fused is not None:
+            result, by_offset = fused, -fused.by_truth
+        else:
+            result, by_offset = _of_pairs(truth, scores, true, rule)
         factors = result.factor * (weights * scores.slope)[:, None]
-        of_points, of_candidates = scores.pull(result.weights, factors, points, candidates)
-        of_offset = by_offset.dot(weights) if by_offset is not None else weights.new_zeros(())
-        ctx.save_for_backward(result.by_truth * weights, of_points, of_candidates, of_offset)
+        sides = scores.pull(result.weights, factors, points, candidates)
+        ctx.save_for_backward(result.by_truth * weights, *sides, by_offset.dot(weights))
         return result.value.dot(weights)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        parts = ctx.saved_tensors
         factor = gradients[0].item()
-        of_truth, of_points, of_candidates, of_offset = parts if factor == 1 else [part * factor for part in parts]
-        return of_truth, of_points, of_candidates, of_offset if ctx.needs_input_grad[3] else None, *[None] * 4
+        parts = [part if part is None or factor == 1 else part * factor for part in ctx.saved_tensors]
+        if not ctx.needs_input_grad[3]:
+            parts[3] = None
+        return *parts, None, None, None, None
 
 
-def _of_pairs(
-    truth: Tensor, scores: PairScores, true: Places, rule: Estimator, with_offset: bool
-) -> tuple[Estimate, Tensor | None]:
+def _of_pairs(truth: Tensor, scores: PairScores, true: Places, rule: Estimator) -> tuple[Estimate, Tensor]:
     """An estimate whose weights are as `pull` takes them, and its derivative by the offset of the scores, (B,)."""
     values = scores.values(scores.points, scores.candidates)
     result = rule(truth, torch.add(torch.as_tensor(scores.offset), values, alpha=scores.slope), true)
-    by_offset = result.factor[:, 0] * result.weights.sum(1) if with_offset else None
+    by_offset = result.factor[:, 0] * result.weights.sum(1)
     return result._replace(weights=scores.weights(result.weights, values)), by_offset

@@ -111,7 +111,7 @@ class Model:
         training does not see are not ranked instead of being an error. `checkpoint` is a file that keeps the state of
         an unfinished run; `resume` goes on from it.
         """
-        from doxa.training.fit import fit
+        from doxa.training.fit import calibrated, resolved, train
 
         drawn: Any = nullcontext(report)
         if progress:
@@ -119,16 +119,16 @@ class Model:
 
             drawn = training_progress()
         with drawn as show:
-            return fit(
-                Beliefs.of(beliefs),
-                None if valid is None else Beliefs.of(valid),
-                settings=settings,
+            result = train(
+                beliefs,
+                valid,
+                settings=resolved(settings, values),
                 on_error=on_error,
                 report=show,
                 checkpoint=checkpoint,
                 resume=resume,
-                **values,
             )
+            return calibrated(result)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:

@@ -178,14 +178,9 @@ class PBE(OldNames, nn.Module):
         temperature: float | Tensor = 1.0,
         without: Pairs | None = None,
     ) -> Distribution:
-        """Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^exponent, renormalized over R; Pr(r|h,t) without any word (Eq. 6).
-
-        The exponent is 1 in the paper; here it is fitted on validation beliefs with mentions.
-        """
-        by_entities = self.distribution(Slot.RELATION, batch).log_probabilities
-        by_mention = self.mention_distribution(batch).log_probabilities
-        logits = by_entities + mention_exponent * by_mention
-        return _softmax(logits, torch.arange(self.relations), temperature, without)
+        """Pr(r|h,t,m) over R, from the entities and the mention together (Eqs 6, 10, 12)."""
+        by_entities, by_mention = self.distribution(Slot.RELATION, batch), self.mention_distribution(batch)
+        return with_mention(by_entities, by_mention, mention_exponent, temperature, without)
 
     def log_terms(self, batch: Batch, mention_exponent: float = 1.0) -> Tensor:
         """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself, (B, 3).
@@ -217,6 +212,21 @@ class PBE(OldNames, nn.Module):
             return seen, seen[:0]
         dropped = torch.ones(width, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
         return torch.arange(width), dropped
+
+
+def with_mention(
+    by_entities: Distribution,
+    by_mention: Distribution,
+    mention_exponent: float = 1.0,
+    temperature: float | Tensor = 1.0,
+    without: Pairs | None = None,
+) -> Distribution:
+    """Pr(r|h,t,m) ∝ Pr(r|h,t) · Pr(r|m)^exponent, renormalized over R; Pr(r|h,t) without any word (Eq. 6).
+
+    The exponent is 1 in the paper; here it is fitted on validation beliefs with mentions.
+    """
+    logits = by_entities.log_probabilities + mention_exponent * by_mention.log_probabilities
+    return _softmax(logits, by_entities.columns, temperature, without)
 
 
 def log_credence(terms: Terms) -> Terms:

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-TASKS = ("entity", "relation", "classification")
+QUESTIONS = TASKS = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
 

@@ -1,4 +1,4 @@
-"""The toy worlds of docs/systems.md: what each score cannot express, held for random vectors."""
+"""The toy datasets of docs/systems.md: what each score cannot represent, checked on random vectors."""
 
 import re
 from itertools import permutations
@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from doxa.scores import SCORES
+from doxa.scores.pairwise import PairScores
+from doxa.slots import Slot
 from doxa.systems import SYSTEMS
-from tests.worlds import settings_of
+from tests.worlds import make_score
 
 PAGE = (Path(__file__).parents[1] / "docs" / "systems.md").read_text()
 ANN, BOB, CID = torch.tensor([0]), torch.tensor([1]), torch.tensor([2])
@@ -18,27 +19,27 @@ LIKES = torch.tensor([0])
 
 
 def worlds():
-    """Every toy world of the page by the heading or bold name it stands under."""
-    name, found = "", {}
+    """The toy datasets of the page, by heading or bold name."""
+    name, beliefs = "", {}
     for line in PAGE.splitlines():
         heading = re.match(r"## (\w+)$|\*\*(\w+)\*\*:", line)
         if heading:
             name = heading.group(1) or heading.group(2)
         belief = re.match(r"    (\w+) +(\w+) +(\w+)$", line)
         if belief:
-            found.setdefault(name, []).append(belief.groups())
-    return found
+            beliefs.setdefault(name, []).append(belief.groups())
+    return beliefs
 
 
 def test_every_system_and_every_score_beyond_has_a_world_of_three_beliefs():
-    found = worlds()
-    assert set(found) == {*SYSTEMS, "distmult", "complex", "rotate"}
-    assert {len(world) for world in found.values()} == {3}
+    beliefs = worlds()
+    assert set(beliefs) == {*SYSTEMS, "distmult", "complex", "rotate"}
+    assert {len(world) for world in beliefs.values()} == {3}
 
 
 def random_score(name, seed, dimension=4, **settings):
     generator = torch.Generator().manual_seed(seed)
-    score = SCORES[name](6, 2, settings_of(score=name, dimension=dimension, **settings), generator).double()
+    score = make_score(name, 6, 2, generator, dimension=dimension, **settings).double()
     with torch.no_grad():
         for parameter in score.parameters():
             if parameter.requires_grad and parameter.dim():
@@ -46,12 +47,23 @@ def random_score(name, seed, dimension=4, **settings):
     return score
 
 
-@pytest.mark.parametrize("name", ["translation", "weighted_translation", "structured", "hyperplane", "rotate"])
-@pytest.mark.parametrize("norm", [1, 2])
-def test_who_shares_one_liking_must_share_all(name, norm):
+def scores_of(score, slot, head, relation, tail, candidates=None):
+    """D of each query with every candidate, (B, C)."""
+    pairs = score.against(slot, head, relation, tail, candidates)
+    return pairs.table() if isinstance(pairs, PairScores) else pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        *((name, {"norm": norm}) for name in ("translation", "weighted_translation") for norm in (1, 2)),
+        *((name, {}) for name in ("structured", "hyperplane", "rotate")),
+    ],
+)
+def test_heads_that_share_one_tail_must_share_all(name, options):
     """⟨bob likes milk⟩ is no farther than ⟨ann likes tea⟩, ⟨ann likes milk⟩ and ⟨bob likes tea⟩ together."""
     for seed in range(50):
-        score = random_score(name, seed, norm=norm)
+        score = random_score(name, seed, **options)
         top = score.alpha if hasattr(score, "alpha") else 0.0
 
         def far(h, t, score=score, top=top):
@@ -74,7 +86,8 @@ def test_unstructured_knows_no_relation():
 
 def test_through_one_unit_every_head_orders_the_tails_alike():
     for seed in range(50):
-        scores = random_score("single_layer", seed, hidden=1).tails(torch.arange(6), torch.zeros(6, dtype=torch.int64))
+        score, everyone = random_score("single_layer", seed, hidden=1), torch.arange(6)
+        scores = scores_of(score, Slot.TAIL, everyone, torch.zeros_like(everyone), everyone)
         assert len({tuple(row.argsort().tolist()) for row in scores}) == 1
 
 
@@ -83,7 +96,7 @@ def test_in_one_dimension_not_all_of_three_can_be_their_own_first_answer(name, s
     three = torch.arange(3)
     for seed in range(300):
         score = random_score(name, seed, dimension=1, **settings)
-        first = score.tails(three, torch.zeros(3, dtype=torch.int64), three).argmax(1)
+        first = scores_of(score, Slot.TAIL, three, torch.zeros_like(three), three, three).argmax(1)
         assert first.tolist() != [0, 1, 2]
 
 
@@ -108,13 +121,14 @@ def test_a_translation_composes_and_complex_does_not():
 def test_a_softmax_gives_three_right_answers_a_third_each_at_most():
     for seed in range(20):
         score = random_score("translation", seed)
-        share = score.tails(ANN, LIKES).softmax(1)[0]
-        assert all(min(share[list(some)]) <= 1 / 3 for some in permutations(range(6), 3))
+        share = scores_of(score, Slot.TAIL, ANN, LIKES, TEA).softmax(1)[0]
+        assert all(min(share[list(three)]) <= 1 / 3 for three in permutations(range(6), 3))
 
 
 def test_ranking_relations_alone_does_not_look_at_where_entities_lie():
     score = random_score("translation", 0)
-    before = score.relations(torch.arange(6), torch.arange(6).flip(0))
+    heads, tails = torch.arange(6), torch.arange(6).flip(0)
+    before = scores_of(score, Slot.RELATION, heads, torch.zeros_like(heads), tails)
     with torch.no_grad():
         score.entity.weight += torch.randn(4, generator=torch.Generator().manual_seed(1))
-    assert torch.allclose(score.relations(torch.arange(6), torch.arange(6).flip(0)), before)
+    assert torch.allclose(scores_of(score, Slot.RELATION, heads, torch.zeros_like(heads), tails), before)

@@ -10,7 +10,7 @@ from scipy.stats import spearmanr
 
 from doxa.calibration.confidence import estimated_log_credence
 from doxa.data.beliefs import Beliefs
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests.worlds import beliefs, board
 
 SETTINGS = {

@@ -1,7 +1,7 @@
-"""PyKEEN's part of the comparison; runs in an environment of its own and prints JSON. See benchmarks/peers.py.
+"""The PyKEEN side of benchmarks/peers.py; runs in a separate environment and prints JSON.
 
-Training is timed by its batches, the first few left out: comparisons per second are beliefs × candidates each is
-compared with. Quality is the filtered MRR after so many seconds of training, on the first test beliefs.
+Training is timed by batches after a warm-up; comparisons per second are beliefs × candidates. Task `quality` is the
+filtered MRR after a training time, on the first test beliefs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WARM_UP = 3
 """Batches before the clock starts."""
 
 PIECE = 5000
-"""Test beliefs evaluated at once: memory grows with them, and all of FB15k's at once do not fit into 24 GB."""
+"""Test beliefs evaluated at once: all of FB15k at once do not fit into 24 GB."""
 
 
 class EnoughError(Exception):
@@ -48,79 +48,81 @@ class Clock(TrainingCallback):
 
 
 def main() -> None:
-    """Measure what is asked and print it."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("what", choices=["sampled", "all", "evaluation", "quality"])
-    options.add_argument("data", type=Path)
-    options.add_argument("--model", choices=["translation", "complex"], default="complex")
-    options.add_argument("--dimension", type=int, default=200)
-    options.add_argument("--batch", type=int, default=512)
-    options.add_argument("--negatives", type=int, default=256)
-    options.add_argument("--seconds", type=float, default=30.0)
-    options.add_argument("--questions", type=int, default=0, help="test beliefs to evaluate on, 0 = all")
-    options.add_argument("--threads", type=int, default=2)
-    given = options.parse_args()
-    torch.set_num_threads(given.threads)
-    train = TriplesFactory.from_path(given.data / "train.tsv")
+    """Run one task and print its figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["sampled", "all", "evaluation", "quality"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--model", choices=["translation", "complex"], default="complex")
+    parser.add_argument("--dimension", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--negatives", type=int, default=256)
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--questions", type=int, default=0, help="test beliefs to evaluate on, 0 = all")
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    train = TriplesFactory.from_path(arguments.data / "train.tsv")
     names = {"entity_to_id": train.entity_to_id, "relation_to_id": train.relation_to_id}
-    valid, test = (TriplesFactory.from_path(given.data / f"{part}.tsv", **names) for part in ("valid", "test"))
-    if given.what in ("sampled", "all"):
-        print(json.dumps(speed(given, train)))
+    valid, test = (TriplesFactory.from_path(arguments.data / f"{part}.tsv", **names) for part in ("valid", "test"))
+    if arguments.what in ("sampled", "all"):
+        print(json.dumps(speed(arguments, train)))
         return
-    model = made(given, train, all_candidates=True)
+    model = build(arguments, train, all_candidates=True)
     seconds = 0.0
-    if given.what == "quality":
-        clock = Clock(given.seconds, warm_up=0)
+    if arguments.what == "quality":
+        clock = Clock(arguments.seconds, warm_up=0)
         clock.batches, clock.began = 1, time.perf_counter()
         loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer=Adagrad(model.parameters(), lr=0.1))
-        run(loop, train, given.batch, clock)
+        run(loop, train, arguments.batch, clock)
         seconds = time.perf_counter() - clock.began
-    asked = test.mapped_triples[: given.questions or None]
+    asked = test.mapped_triples[: arguments.questions or None]
     began, mrr, hits = time.perf_counter(), 0.0, 0.0
     for piece in asked.split(PIECE):
-        found = RankBasedEvaluator(filtered=True).evaluate(
+        report = RankBasedEvaluator(filtered=True).evaluate(
             model, piece, batch_size=None, additional_filter_triples=[train.mapped_triples, valid.mapped_triples,
                                                                       test.mapped_triples], use_tqdm=False)  # fmt: skip
-        mrr += found.get_metric("both.realistic.inverse_harmonic_mean_rank") * len(piece) / len(asked)
-        hits += found.get_metric("both.realistic.hits_at_10") * len(piece) / len(asked)
+        mrr += report.get_metric("both.realistic.inverse_harmonic_mean_rank") * len(piece) / len(asked)
+        hits += report.get_metric("both.realistic.hits_at_10") * len(piece) / len(asked)
     took = time.perf_counter() - began
     print(json.dumps({"training_seconds": seconds, "evaluation_seconds": took, "questions": 2 * len(asked),
                       "mrr": mrr, "hits@10": hits}))  # fmt: skip
 
 
-def made(given: argparse.Namespace, train: TriplesFactory, all_candidates: bool) -> Model:
-    """A model of the size asked for, with the loss that suits how it is trained.
+def build(arguments: argparse.Namespace, train: TriplesFactory, all_candidates: bool) -> Model:
+    """A model with the loss that fits its training.
 
-    ComplEx starts from small numbers: from its default ones the gradients of a softmax over all entities are denormal
+    ComplEx gets small initial values: with its defaults the gradients of a softmax over all entities are denormal
     numbers, which make a step twenty times slower.
     """
     loss = CrossEntropyLoss() if all_candidates else SoftplusLoss()
-    if given.model == "complex":
+    if arguments.model == "complex":
         small = {"entity_initializer": "xavier_normal_", "relation_initializer": "xavier_normal_"}
-        return ComplEx(triples_factory=train, embedding_dim=given.dimension // 2, loss=loss, regularizer=None,
+        return ComplEx(triples_factory=train, embedding_dim=arguments.dimension // 2, loss=loss, regularizer=None,
                        random_seed=0, **small)  # fmt: skip
-    return TransE(triples_factory=train, embedding_dim=given.dimension, scoring_fct_norm=2, loss=loss, random_seed=0)
+    return TransE(
+        triples_factory=train, embedding_dim=arguments.dimension, scoring_fct_norm=2, loss=loss, random_seed=0
+    )
 
 
-def speed(given: argparse.Namespace, train: TriplesFactory) -> dict[str, float]:
+def speed(arguments: argparse.Namespace, train: TriplesFactory) -> dict[str, float]:
     """Beliefs and comparisons per second of training."""
-    clock = Clock(given.seconds, WARM_UP)
-    if given.what == "all":
-        model = made(given, train, all_candidates=True)
+    clock = Clock(arguments.seconds, WARM_UP)
+    if arguments.what == "all":
+        model = build(arguments, train, all_candidates=True)
         loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer=Adagrad(model.parameters(), lr=0.1))
         each = train.num_entities
     else:
-        model = made(given, train, all_candidates=False)
+        model = build(arguments, train, all_candidates=False)
         loop = SLCWATrainingLoop(
             model=model,
             triples_factory=train,
             optimizer=Adam(model.parameters()),
             negative_sampler="basic",
-            negative_sampler_kwargs={"num_negs_per_pos": given.negatives},
+            negative_sampler_kwargs={"num_negs_per_pos": arguments.negatives},
         )
-        each = given.negatives
-    run(loop, train, given.batch, clock)
-    beliefs = clock.batches * given.batch / (time.perf_counter() - clock.began)
+        each = arguments.negatives
+    run(loop, train, arguments.batch, clock)
+    beliefs = clock.batches * arguments.batch / (time.perf_counter() - clock.began)
     return {"beliefs_per_second": beliefs, "comparisons_per_second": beliefs * each}
 
 

@@ -208,10 +208,10 @@ def update(
     with terminal.progress("updating") as bar:
         updated = run(loaded, added, retracted, labeled, epochs=epochs, seed=seed, report=bar)
     updated.model.save(out, force)
-    done = updated.done
+    counts = updated.counts
     terminal.say(f"{out}: {updated.model!r}")
     terminal.say(
-        f"{done['beliefs']:,} beliefs added, {done['retracted']:,} retracted, {done['new_entities']:,} new entities, "
-        f"{done['new_relations']:,} relations, {done['new_words']:,} words in {done['seconds']:.1f} s"
+        f"{counts['beliefs']:,} beliefs added, {counts['retracted']:,} retracted, {counts['new_entities']:,} new entities, "
+        f"{counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
     )
     terminal.say(str(updated.drift))

@@ -100,7 +100,7 @@ def duplicates(
         (first, second, f"{similarity:.3f}", f"{of_names:.2f}", shared)
         for first, second, similarity, of_names, shared in pairs
     ]
-    headings = ("first", "second", "similarity", "similarity of names", "facts in common")
+    headings = ("first", "second", "similarity", "similarity of names", "shared facts")
     terminal.show_table("", headings, rows)
 
 

@@ -14,8 +14,9 @@ from doxa.curation.explain import flat
 from doxa.curation.similar import clusters, directions
 from doxa.data.results import Result
 from doxa.data.vocabulary import Ids
-from doxa.errors import DoxaError, one_of
+from doxa.errors import CannotAnswer, one_of
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS, Slot
 
 LAYOUTS = ("tsne", "pca")
 
@@ -62,11 +63,11 @@ def draw_map(
     one_of("layout", layout, LAYOUTS)
     ids = model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     facts = model.known.triples
-    facts = facts[np.isin(facts[:, 1], ids)]
-    counts = np.bincount(facts[:, [0, 2]].ravel(), minlength=len(model.vocabularies.entities))
+    facts = facts[np.isin(facts[:, Slot.RELATION], ids)]
+    counts = np.bincount(facts[:, ENTITY_SLOTS].ravel(), minlength=len(model.vocabularies.entities))
     entities = np.sort(np.argsort(-counts, kind="stable")[: min(most, int((counts > 0).sum()))])
     if len(entities) < 3:
-        raise DoxaError(f"the relations have {len(entities)} entities; at least 3 are needed for a map")
+        raise CannotAnswer(f"the relations have {len(entities)} entities; at least 3 are needed for a map")
     if groups:
         group, labels = _by_similarity(model, entities, groups, seed)
     else:
@@ -79,7 +80,7 @@ def draw_map(
 
 def _by_slot(facts: Ids, entities: Ids) -> tuple[Ids, tuple[str, ...]]:
     """Groups of entities: those seen as head, as tail, or as both."""
-    head, tail = np.isin(entities, facts[:, 0]), np.isin(entities, facts[:, 2])
+    head, tail = (np.isin(entities, facts[:, slot]) for slot in ENTITY_SLOTS)
     return np.where(head & tail, 2, np.where(tail, 1, 0)), ("head", "tail", "both")
 
 
@@ -96,7 +97,7 @@ def _placed(vectors: Numbers, layout: str, seed: int) -> Numbers:
     """Places in the unit square, (n, d) → (n, 2)."""
     if layout == "pca" or len(vectors) < 10:
         return flat(vectors)
-    from sklearn.manifold import TSNE  # only this needs it, and answering should start quickly
+    from sklearn.manifold import TSNE  # slow to import, and needed only here
 
     perplexity = min(30.0, (len(vectors) - 1) / 3)
     layout_of = TSNE(2, perplexity=perplexity, init="pca", random_state=seed, metric="cosine")

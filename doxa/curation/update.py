@@ -22,7 +22,6 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.judge import decision_rule
 from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
@@ -30,12 +29,12 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.errors import CannotAnswer, UsageError
+from doxa.errors import UsageError
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
 from doxa.model import Model
-from doxa.slots import ENTITY_SLOTS
+from doxa.slots import ENTITY_SLOTS, Slot
 
 EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs per new one in each pass."""
@@ -189,7 +188,9 @@ def _learn(
     beliefs = _with_old(grown, new, removed)
     changed = np.concatenate([new.triples, removed.triples])
     first_word = 0 if len(new.mention.values) else len(model.vocabularies.words)
-    movable = MovableRows.of(grown.pbe, np.unique(changed[:, ENTITY_SLOTS]), np.unique(changed[:, 1]), first_word)
+    movable = MovableRows.of(
+        grown.pbe, np.unique(changed[:, ENTITY_SLOTS]), np.unique(changed[:, Slot.RELATION]), first_word
+    )
     refit = Refit(grown.pbe, settings, movable, grown.trained_facts)
     old = np.arange(len(new), len(beliefs))
     _estimate_adagrad_sums(refit, beliefs, old, settings.epochs, size, random)
@@ -214,9 +215,9 @@ def _with_old(grown: Model, new: Beliefs, removed: Beliefs) -> Beliefs:
     entities = np.zeros(len(grown.vocabularies.entities), bool)
     relations = np.zeros(len(grown.vocabularies.relations), bool)
     entities[changed[:, ENTITY_SLOTS]] = True
-    relations[changed[:, 1]] = True
+    relations[changed[:, Slot.RELATION]] = True
     facts = grown.trained_facts.without(new.triples).triples
-    related = entities[facts[:, 0]] | relations[facts[:, 1]] | entities[facts[:, 2]]
+    related = entities[facts[:, ENTITY_SLOTS]].any(axis=1) | relations[facts[:, Slot.RELATION]]
     old = Beliefs.from_triples(grown.vocabularies, facts[related])
     offsets = np.append(new.mention.offsets, np.full(len(old), new.mention.offsets[-1]))
     return replace(
@@ -304,6 +305,6 @@ def _recalibrate(model: Model, labels: Beliefs) -> Model:
     labeled = labeled.where(labeled.seen)
     assert labeled.label is not None
     if len(np.unique(labeled.label)) < 2:
-        raise CannotAnswer("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    before = replace(model.calibration, rule=decision_rule(model.settings))
+        raise UsageError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
+    before = replace(model.calibration, rule=model.settings.decision_rule)
     return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, labeled))

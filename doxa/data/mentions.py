@@ -66,8 +66,8 @@ def words(texts: pl.Series) -> pl.Series:
 
     Series of texts (null where there is no mention) → series of lists of distinct words.
     """
-    found = texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
-    return found.list.unique(maintain_order=True)
+    spelled = texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
+    return spelled.list.unique(maintain_order=True)
 
 
 def encode_words(bags: pl.Series, ids: Callable[[pl.Series], NDArray[Any]]) -> Ragged:

@@ -1,1 +1,1 @@
-"""The demo: an atlas of the world, learned and asked."""
+"""The demo: train a model on the atlas, evaluate it and ask it questions."""

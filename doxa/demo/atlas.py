@@ -15,7 +15,7 @@ ATLAS = Path(__file__).with_name("atlas.tsv.zst")
 
 @dataclass(frozen=True, eq=False)
 class Atlas:
-    """The three parts as tables of beliefs; `planted` marks the falsehoods among the train beliefs."""
+    """The three parts as frames of beliefs; `planted` marks the false beliefs of train."""
 
     train: pl.DataFrame
     valid: pl.DataFrame
@@ -24,7 +24,7 @@ class Atlas:
 
 
 def load() -> Atlas:
-    """The atlas, as shipped."""
+    """Load the shipped atlas."""
     schema = {"confidence": pl.Float64, "planted": pl.Int8}
     table = pl.read_csv(io.BytesIO(ATLAS.read_bytes()), separator="\t", quote_char=None, schema_overrides=schema)
     parts = {part: table.filter(pl.col("split") == part) for part in ("train", "valid", "test")}

@@ -1,4 +1,4 @@
-"""The demo: learn the atlas, measure, ask, audit, draw."""
+"""The demo: train on the atlas, evaluate, answer questions, audit, explain, plot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from doxa import formats as files
+from doxa import formats
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.curation.audit import audit
@@ -16,7 +16,7 @@ from doxa.curation.explain import explain
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.demo import atlas
-from doxa.errors import DoxaError
+from doxa.errors import BadFile
 from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.report import Evaluation, classification_report, entity_report, evaluate, relation_report
 from doxa.inference import Answer
@@ -38,82 +38,84 @@ QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
     ("Warsaw", "?", "Poland", "is the main city of"),
     ("Peru", "?", "South America", "lies in"),
 )
-"""TripleIndex the demo has not seen: each belongs to the test part, the last two with the words that stated them."""
+"""Questions whose answers are in the test part, unseen in training; the last two with the words that stated them."""
 
 
 def run(folder: Path, force: bool = False) -> None:
-    """Run the demo, leaving the data, the model and the pictures in `folder`."""
+    """Run the demo and write the data, the model and the plots into `folder`."""
     _clear(folder, force)
     world = atlas.load()
     for name in ("train", "valid", "test"):
-        files.write(getattr(world, name), folder / "data" / f"{name}.tsv")
+        formats.write(getattr(world, name), folder / "data" / f"{name}.tsv")
     train = Beliefs.from_frame(world.train)
     valid, test = (Beliefs.from_frame(table, train.vocabularies) for table in (world.valid, world.test))
     began = time.monotonic()
-    out.rule("[bold]doxa · a belief in, a probability out", align="left", style="dim")
-    say(f"The atlas of the world: {train}")
-    say("It learns from sentences of a simulated reader that is wrong about one time in twenty.\n")
+    out.rule("[bold]doxa · knowledge-base completion with probabilities", align="left", style="dim")
+    say(f"Training data, an atlas of the world: {train}")
+    say("A belief is a triple with the words that stated it and a confidence. 1 in 20 training beliefs is false.\n")
     with training_progress() as report:
         model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
-    with busy("measuring on the withheld test beliefs"):
-        found = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
-    _results(model, found, train, valid, test)
+    with busy("evaluating on the test beliefs"):
+        evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
+    _results(model, evaluation, valid, test)
     _questions(model)
     _suspects(model, train, world.planted, folder)
     plots.learning_curve(model.curve, folder / "learning_curve.png")
-    if found.calibration:
-        plots.reliability_diagram(found.calibration.after, folder / "reliability.png")
-    out.print(f"\nLearnt and answered in {time.monotonic() - began:.0f} s. Pictures:")
-    out.print(f"  {folder / 'learning_curve.png'}   loss and quality by epoch")
-    out.print(f"  {folder / 'reliability.png'}      do beliefs come true as often as doxa says?")
-    out.print(f"  {folder / 'explanation.html'}     the last of the three explanations as a page")
+    if evaluation.calibration:
+        plots.reliability_diagram(evaluation.calibration.after, folder / "reliability.png")
+    out.print(f"\nTrained, evaluated and answered in {time.monotonic() - began:.0f} s. Files:")
+    out.print(f"  {folder / 'learning_curve.png'}   loss and validation metric by epoch")
+    out.print(f"  {folder / 'reliability.png'}      credence against the share of true beliefs")
+    out.print(f"  {folder / 'explanation.html'}     the last explanation as a web page")
     _next_steps(folder)
 
 
 def _clear(folder: Path, force: bool) -> None:
-    """Make room: an earlier demo is replaced with `force`, anything else is left alone."""
+    """Remove an earlier demo with `force`; refuse any other folder."""
     if not folder.exists():
         return
-    ours = {"data", "model", "learning_curve.png", "reliability.png", "explanation.html"}
-    foreign = [] if folder.is_file() else sorted(path.name for path in folder.iterdir() if path.name not in ours)
-    if folder.is_file() or foreign:
-        raise DoxaError(f"{folder} is not the folder of an earlier demo", "choose a new one with --out")
+    written = {"data", "model", "learning_curve.png", "reliability.png", "explanation.html"}
+    if folder.is_file() or any(path.name not in written for path in folder.iterdir()):
+        raise BadFile(f"{folder} is not the folder of an earlier demo", "choose another folder", remedy="out")
     if not force:
-        raise DoxaError(f"{folder} already exists", "pass --force to replace it")
+        raise BadFile(f"{folder} already exists", remedy="force")
     shutil.rmtree(folder)
 
 
-def _results(model: Model, found: Evaluation, train: Beliefs, valid: Beliefs, test: Beliefs) -> None:
+def _results(model: Model, evaluation: Evaluation, valid: Beliefs, test: Beliefs) -> None:
+    """Print the metrics beside those of a baseline that ranks by frequency."""
     popularity = Popularity(model.trained_facts)
     known = model.known.union(test.triples)
-    assert found.entity
-    assert found.relation
-    assert found.classification
+    assert evaluation.entity
+    assert evaluation.relation
+    assert evaluation.classification
     entity = {
-        "popularity": entity_report(popularity, test, known, model.trained_facts).filtered,
-        "doxa": found.entity.filtered,
+        "frequency baseline": entity_report(popularity, test, known, model.trained_facts).filtered,
+        "doxa": evaluation.entity.filtered,
     }
     relation = {
-        "popularity": relation_report(popularity, test, known).filtered,
+        "frequency baseline": relation_report(popularity, test, known).filtered,
         "doxa, entities alone": relation_report(model.pbe, test, known, "pair").filtered,
         "doxa, words alone": relation_report(model.pbe, test, known, "mention").filtered,
-        "doxa, entities and words": found.relation.filtered,
+        "doxa, entities and words": evaluation.relation.filtered,
     }
-    judged, tested = (labeled_beliefs(part, known, 0) for part in (valid, test))
-    assert judged.label is not None
-    thresholds = Thresholds.fit(popularity.plausibility(judged), judged.relation, judged.label, popularity.relations)
-    verdict = popularity.plausibility(tested) >= thresholds.of(tested.relation)
+    validation, tested = (labeled_beliefs(part, known, 0) for part in (valid, test))
+    assert validation.label is not None
+    thresholds = Thresholds.fit(
+        popularity.plausibility(validation), validation.relation, validation.label, popularity.relations
+    )
+    decision = popularity.plausibility(tested) >= thresholds.of(tested.relation)
     accuracy = [
-        ("popularity", f"{classification_report(verdict, tested).accuracy:.1%}"),
-        ("doxa", f"{found.classification.accuracy:.1%}"),
+        ("frequency baseline", f"{classification_report(decision, tested).accuracy:.1%}"),
+        ("doxa", f"{evaluation.classification.accuracy:.1%}"),
     ]
-    show_ranking(f"Which entity is missing? ({len(test):,} withheld beliefs, both sides, filtered)", entity)
-    show_ranking("Which relation holds?", relation)
-    show_table("Is this belief true? (against as many made-up falsehoods)", ("", "right"), list(accuracy))
+    show_ranking(f"Entity prediction: heads and tails of {len(test):,} test beliefs, filtered ranks", entity)
+    show_ranking("Relation prediction", relation)
+    show_table("Triple classification: test beliefs and as many corrupted ones", ("", "accuracy"), list(accuracy))
 
 
 def _questions(model: Model) -> None:
-    out.print("\n[bold]Questions[/] (the true answer was never shown to it)")
+    out.print("\n[bold]Questions[/] (top 3 answers; the true answer is not in the training data)")
     for head, relation, tail, mention in QUESTIONS:
         if tail == "?":
             answer = model.tails(head, relation, top=3)
@@ -126,39 +128,40 @@ def _questions(model: Model) -> None:
 
 def _one_line(answer: Answer) -> str:
     head, relation, tail, mention = answer.question
-    said = f' "{mention}"' if mention else ""
-    return f"  {head} · {relation}{said} · {tail}\n      " + "   ".join(
+    words = f' "{mention}"' if mention else ""
+    return f"  {head} · {relation}{words} · {tail}\n      " + "   ".join(
         f"{candidate.name} {candidate.probability:.0%}" for candidate in answer
     )
 
 
 def _suspects(model: Model, train: Beliefs, planted: np.ndarray, folder: Path) -> None:
-    """Audit what was learnt from, show how many falsehoods that finds, and explain some finds."""
-    found = audit(model, train)
+    """Audit the training beliefs, count the planted false ones among the suspects, and explain three suspects."""
+    suspects = audit(model, train)
     rows = [
-        (f"{found.suspicion[place]:.1f}", found.belief(place), "planted falsehood" if planted[row] else "true")
-        for place, row in enumerate(found.rows[:SUSPECTS])
+        (f"{suspects.suspicion[place]:.1f}", suspects.belief(place), "false" if planted[row] else "true")
+        for place, row in enumerate(suspects.rows[:SUSPECTS])
     ]
-    show_table("What the audit finds most suspect of what it learnt from", ("suspicion", "belief", "in truth"), rows)
+    show_table("Audit: the most suspect training beliefs", ("suspicion", "belief", "in fact"), rows)
     count = int(planted.sum())
-    hit, chance = planted[found.rows[:count]].mean(), planted.mean()
-    out.print(f"Of the {count:,} most suspect beliefs {hit:.0%} are planted falsehoods ({chance:.0%} by chance).")
-    out.print("\n[bold]Why?[/]")
+    hit, chance = planted[suspects.rows[:count]].mean(), planted.mean()
+    say(f"Of the {count:,} most suspect beliefs, {hit:.0%} are false ({chance:.0%} of all training beliefs are).")
+    out.print("\n[bold]Explanations[/] of three suspects")
     explained: dict[int, int] = {}
-    for place, relation in enumerate(found.beliefs.relation.tolist()):
+    for place, number in enumerate(suspects.beliefs.relation.tolist()):
         if len(explained) < EXPLAINED:
-            explained.setdefault(relation, place)
+            explained.setdefault(number, place)
     for place in explained.values():
-        belief = found.beliefs.take(np.array([place])).to_frame().row(0, named=True)
-        why = explain(model, belief["head"], belief["relation"], belief["tail"], belief["mention"], top=3, influences=3)
-        say(str(why))
-        say(f"  so: {found.reason(place)}")
-    (folder / "explanation.html").write_text(explanation_page(why), encoding="utf-8")
+        belief = suspects.beliefs.take(np.array([place])).to_frame().row(0, named=True)
+        head, relation, tail, mention = (belief[part] for part in ("head", "relation", "tail", "mention"))
+        explanation = explain(model, head, relation, tail, mention, top=3, influences=3)
+        say(str(explanation))
+        say(f"  suspect because: {suspects.reason(place)}")
+    (folder / "explanation.html").write_text(explanation_page(explanation), encoding="utf-8")
 
 
 def _next_steps(folder: Path) -> None:
     model = folder / "model"
-    out.print("\n[bold]Type next[/]")
+    out.print("\n[bold]Next commands to try[/]")
     for command in (
         f"doxa ask {model} Munich 'in time zone' '?'",
         f"doxa ask {model} Austria '?' German --mention 'has for a long time had'",

@@ -95,7 +95,7 @@ class CalibrationReport:
 
 
 def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: int = 0) -> CalibrationReport:
-    """Reliability of credence on labeled beliefs, and of answer probabilities on the beliefs `asked`; names are known."""
+    """Reliability of credence on labeled beliefs and of answers on the beliefs `asked`; all with known names."""
     assert labeled.label is not None
     true = labeled.label == 1
     credence = judge(model, labeled, memory).credence

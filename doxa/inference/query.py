@@ -16,6 +16,7 @@ from doxa.data.vocabulary import Ids
 from doxa.errors import UsageError
 from doxa.inference.answer import Answer, Candidate, best_candidates
 from doxa.model import Model
+from doxa.pbe import with_mention
 from doxa.slots import Slot
 
 Question = tuple[str, str, str] | tuple[str, str, str, str | None]
@@ -41,9 +42,8 @@ def ask(
             batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
             without = known if new_only else None
             if slot is Slot.RELATION:
-                distribution = pbe.relation_distribution(
-                    batch, mention_exponent=exponent, temperature=heat, without=without
-                )
+                pair, mention = pbe.distribution(slot, batch), pbe.mention_distribution(batch)
+                distribution = with_mention(pair, mention, exponent, heat, without)
             else:
                 distribution = pbe.distribution(slot, batch, temperature=heat, without=without)
             candidates = best_candidates(distribution, names, known, top)

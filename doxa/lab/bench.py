@@ -1,7 +1,7 @@
-"""Benchmarks: how fast doxa is here, beside what the machine itself can do.
+"""Benchmarks: the speed of training, ranking, answering and loading on this machine.
 
-Every figure of training and ranking stands beside its limit: the bare matrix products of the same shapes, timed in the
-same process in turns with it, so that a machine's moods touch both.
+Training and ranking figures come with a limit: the speed of the matrix products alone, with the same shapes. Both are
+timed alternately in one process, so that a change in the machine's load affects both.
 """
 
 from __future__ import annotations
@@ -23,31 +23,35 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 
-from doxa import __version__
-from doxa import formats as files
-from doxa.config import Settings
-from doxa.data import synthetic as generate
+from doxa import __version__, formats
+from doxa.config import Settings, automatic
+from doxa.data import synthetic
 from doxa.data.beliefs import Beliefs
+from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
-from doxa.errors import DoxaError
+from doxa.errors import BadFile, DoxaError
 from doxa.evaluation.protocol import ranks
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.pbe import PBE
-from doxa.slots import Slot
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
-from doxa.training.executors.workers import run_with_workers
-from doxa.training.fit import fit
-from doxa.training.loop import Trainer
+from doxa.training.executors.workers import Workers
+from doxa.training.loop import TrainingLoop
+from doxa.training.steps import Steps
 
 ROUNDS = 12
-"""Turns of the thing measured and its limit; the median counts."""
+"""Alternating measurements of a task and its limit; the median is reported."""
+
+MIN_STEPS = 3
+"""Fewest training steps per worker that a speed is computed from."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing measured. `limit` is what the machine can do, in the same unit; `note` says under what conditions."""
+    """One measurement. `limit` is that of the matrix products alone, in the same unit; `note` has the conditions."""
 
     name: str
     value: float
@@ -57,25 +61,33 @@ class Figure:
 
     @property
     def share(self) -> float | None:
-        """How much of the limit is reached: of a speed its part, of a time its inverse."""
+        """Fraction of the limit that is reached: value / limit for speeds, limit / value for times."""
         if self.limit is None:
             return None
         return self.value / self.limit if self.unit.endswith("/s") else self.limit / self.value
 
 
 @dataclass(frozen=True)
-class Bench:
-    """What was measured, where, with what."""
+class Bench(Result):
+    """Measurements, with the machine and the versions they were made with."""
 
     figures: tuple[Figure, ...]
     machine: dict[str, Any] = field(default_factory=lambda: machine())
+
+    def __repr__(self) -> str:
+        return f"Bench({len(self.figures)} figures, {self.machine['processor']}, {self.machine['cores']} cores)"
+
+    def to_frame(self) -> pl.DataFrame:
+        schema = {"name": pl.String, "value": pl.Float64, "unit": pl.String, "limit": pl.Float64, "note": pl.String,
+                  "share": pl.Float64}  # fmt: skip
+        return pl.DataFrame(self.as_dict()["figures"], schema=schema)
 
     def as_dict(self) -> dict[str, Any]:
         return {"figures": [asdict(figure) | {"share": figure.share} for figure in self.figures], **self.machine}
 
 
 def machine() -> dict[str, Any]:
-    """The processor, its cores, and the versions of what does the work."""
+    """Processor, number of cores, and package versions."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
@@ -90,32 +102,34 @@ def train(
     data: Path,
     scores: tuple[str, ...] = ("translation", "complex"),
     dimension: int = 200,
-    batch: int = 512,
-    candidates: int = 512,
+    batch_size: int = 512,
+    num_candidates: int = 512,
     seconds: float = 10.0,
 ) -> Iterator[Figure]:
-    """Steps of training against their bare products, by one thread and by all; then two workers against one."""
+    """Training steps against their matrix products, with one thread and with all; then several workers against one."""
     beliefs = _read(data, "train")
     cores = os.cpu_count() or 1
     for score in scores:
-        settings = recipe({"score": score, "dimension": dimension, "batch": batch, "candidates": candidates})
+        settings = recipe(
+            {"score": score, "dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
+        )
         for threads in sorted({1, cores}):
             torch.set_num_threads(threads)
-            step, bare = _in_turns(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
-            note = f"{dimension} × {batch} × {candidates}, {threads} thread{'s'[: threads != 1]}"
-            yield Figure(f"training, {score}", batch / step, "beliefs/s", batch / bare, note)
+            step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
+            note = f"{dimension} × {batch_size} × {num_candidates}, {threads} thread{'s'[: threads != 1]}"
+            yield Figure(f"training, {score}", batch_size / step, "beliefs/s", batch_size / limit, note)
         torch.set_num_threads(1)
-        one = _crew(beliefs, settings, 1, seconds)
-        note = f"{dimension} × {batch} × {candidates}, one thread each"
+        one = _worker_speed(beliefs, settings, 1, seconds)
+        note = f"{dimension} × {batch_size} × {num_candidates}, one thread each"
         yield Figure(f"1 worker, {score}", one, "beliefs/s", None, note)
         if cores > 1:
-            several = _crew(beliefs, settings, cores, seconds)
+            several = _worker_speed(beliefs, settings, cores, seconds)
             yield Figure(f"{cores} workers, {score}", several, "beliefs/s", cores * one, note)
         torch.set_num_threads(cores)
 
 
 def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimension: int = 200) -> Iterator[Figure]:
-    """Raw and filtered ranks of the whole test set, heads and tails, against the bare products with all entities."""
+    """Raw and filtered ranks of the whole test set, heads and tails, against the matrix products with all entities."""
     parts = {part: _read(data, part) for part in ("train", "valid", "test")}
     beliefs = parts["train"]
     test = parts["test"].positives().encode(beliefs.vocabularies)
@@ -126,28 +140,28 @@ def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimen
     )
     for score in scores:
         pbe = build(beliefs, recipe({"score": score, "dimension": dimension})).eval()
-        ranks(pbe, Slot.TAIL, test.take(np.arange(min(500, len(test)))), known)  # the index of known facts is made once
-        ranks(pbe, Slot.HEAD, test.take(np.arange(min(500, len(test)))), known)
+        for slot in ENTITY_SLOTS:
+            ranks(pbe, slot, test.take(np.arange(min(500, len(test)))), known)  # builds the index of known facts
 
-        def whole(pbe: PBE = pbe) -> None:
-            ranks(pbe, Slot.TAIL, test, known)
-            ranks(pbe, Slot.HEAD, test, known)
+        def rank_all(pbe: PBE = pbe) -> None:
+            for slot in ENTITY_SLOTS:
+                ranks(pbe, slot, test, known)
 
         points = torch.randn(next(pbe.blocks(len(test), pbe.entities)).size, dimension)
         table = pbe.score.entity.weight.detach()
         blocks = 2 * sum(1 for _ in pbe.blocks(len(test), pbe.entities))
 
-        def bare(points: torch.Tensor = points, table: torch.Tensor = table, blocks: int = blocks) -> None:
+        def products(points: torch.Tensor = points, table: torch.Tensor = table, blocks: int = blocks) -> None:
             for _ in range(blocks):
                 points @ table.T
 
-        took, limit = _in_turns(whole, bare, 0.0, rounds=3)
+        took, limit = _alternate(rank_all, products, 0.0, rounds=3)
         note = f"{2 * len(test):,} questions, {pbe.entities:,} candidates each; peak {_peak_mb():,.0f} MB"
         yield Figure(f"ranking, {score}", took, "s", limit, note)
 
 
 def answer(data: Path, dimension: int = 200) -> Iterator[Figure]:
-    """A question from a cold start; one by one; and ten thousand together."""
+    """Answering: one question from a cold start, questions one by one, and ten thousand in one call."""
     beliefs = _read(data, "train")
     test = _read(data, "test").positives().encode(beliefs.vocabularies)
     test = test.where(test.seen)
@@ -155,31 +169,35 @@ def answer(data: Path, dimension: int = 200) -> Iterator[Figure]:
         model = fit(beliefs, beliefs.take(np.arange(min(500, len(beliefs)))), dimension=dimension, time_budget=1.0)
         model.save(Path(folder) / "model")
         vocabularies = test.vocabularies
-        asked = [
+        questions = [
             (vocabularies.entities[h], vocabularies.relations[r], "?")
             for h, r in zip(test.head[:10_000], test.relation[:10_000], strict=True)
         ]
         command = [sys.executable, "-c", "from doxa.cli import main; main()", "ask", str(Path(folder) / "model")]
-        cold = [_seconds(lambda: subprocess.run([*command, *asked[0]], check=True, capture_output=True))
+        cold = [_seconds(lambda: subprocess.run([*command, *questions[0]], check=True, capture_output=True))
                 for _ in range(3)]  # fmt: skip
-        yield Figure("a question from cold", statistics.median(cold), "s", None, "doxa ask, start of Python included")
+        yield Figure("a question from cold", statistics.median(cold), "s", None, "doxa ask, with the start of Python")
         loads = [_seconds(lambda: Model.load(Path(folder) / "model")) for _ in range(5)]
         yield Figure("loading the model", statistics.median(loads), "s")
         loaded = Model.load(Path(folder) / "model")
-        loaded.tails(*asked[0][:2])
-        single = [_seconds(partial(loaded.ask, [question])) for question in asked[:200]]
-        yield Figure("a question", 1000 * statistics.median(single), "ms", None, "of a loaded model, ten answers")
-        together = _seconds(lambda: loaded.ask(asked))
+        loaded.tails(*questions[0][:2])
+        single = [_seconds(partial(loaded.ask, [question])) for question in questions[:200]]
+        yield Figure("a question", 1000 * statistics.median(single), "ms", None, "to a loaded model, ten answers")
+        together = _seconds(lambda: loaded.ask(questions))
         yield Figure(
-            f"{len(asked):,} questions", len(asked) / together, "questions/s", None, "together, ten answers each"
+            f"{len(questions):,} questions",
+            len(questions) / together,
+            "questions/s",
+            None,
+            "one call, ten answers each",
         )
 
 
 def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1000) -> Iterator[Figure]:
-    """A generated file read and encoded in a process of its own; its memory against the size of the file."""
+    """Reading and encoding a generated file in a separate process; its memory against the size of the file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "beliefs.tsv"
-        files.write(generate.frames(beliefs, entities, relations), path)
+        formats.write(synthetic.frames(beliefs, entities, relations), path)
         size = path.stat().st_size / 2**20
         context = multiprocessing.get_context("spawn")
         answers: multiprocessing.SimpleQueue[tuple[float, float]] = context.SimpleQueue()
@@ -187,7 +205,7 @@ def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1
         process.start()
         process.join()
         if answers.empty():
-            raise DoxaError("the process that read the file ended without an answer; perhaps memory ran out")
+            raise DoxaError("the process that read the file ended without a result; perhaps memory ran out")
         seconds, memory = answers.get()
         note = f"{beliefs:,} beliefs, {entities:,} entities, {size:,.0f} MB"
         yield Figure("reading and encoding", beliefs / seconds, "beliefs/s", None, note)
@@ -197,17 +215,17 @@ def load(beliefs: int = 5_000_000, entities: int = 1_000_000, relations: int = 1
 def growth(
     sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 5 * 10**6),
     dimension: int = 100,
-    batch: int = 512,
-    candidates: int = 512,
+    batch_size: int = 512,
+    num_candidates: int = 512,
     seconds: float = 10.0,
 ) -> Iterator[Figure]:
-    """The cost of a belief on graphs of more and more entities."""
-    settings = recipe({"dimension": dimension, "batch": batch, "candidates": candidates})
+    """Training speed on generated graphs of growing numbers of entities."""
+    settings = recipe({"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates})
     for entities in sizes:
-        beliefs = generate.generate(1_000_000, entities, 100)
-        step, bare = _in_turns(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
-        note = f"{dimension} × {batch} × {candidates}; peak {_peak_mb():,.0f} MB"
-        yield Figure(f"training, {entities:,} entities", batch / step, "beliefs/s", batch / bare, note)
+        beliefs = synthetic.generate(1_000_000, entities, 100)
+        step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
+        note = f"{dimension} × {batch_size} × {num_candidates}; peak {_peak_mb():,.0f} MB"
+        yield Figure(f"training, {entities:,} entities", batch_size / step, "beliefs/s", batch_size / limit, note)
 
 
 KINDS: dict[str, Callable[..., Iterator[Figure]]] = {
@@ -217,87 +235,96 @@ KINDS: dict[str, Callable[..., Iterator[Figure]]] = {
     "load": load,
     "growth": growth,
 }
-"""By the name the command line knows them by."""
+"""The benchmarks by their names on the command line."""
 
 WITHOUT_DATA = ("load", "growth")
-"""Those that make their own."""
+"""Benchmarks that generate their data."""
 
 
 def _read(data: Path, part: str) -> Beliefs:
-    found = getattr(files.dataset(data), part)
-    if found is None:
-        raise DoxaError(f"{data} holds no {part} file", "give a dataset folder with train, valid and test")
-    return Beliefs.from_frames(files.blocks(found))
+    path = getattr(formats.dataset(data), part)
+    if path is None:
+        raise BadFile(f"{data} has no {part} file", "choose a dataset folder with train, valid and test")
+    return Beliefs.from_frames(formats.blocks(path))
 
 
 def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """A function that takes the next training step."""
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    trainer.warm_up()
-    order, number = trainer.order(0), 0
+    steps = _steps(beliefs, settings)
+    steps.warm_up()
+    number = 0
 
     def step() -> None:
         nonlocal number
-        trainer.step(number % (trainer.steps_per_epoch - 1), order, 0.0)
+        steps.take(number % max(1, steps.per_epoch - 1), 0.0)  # the last batch is smaller
         number += 1
 
     return step
 
 
+def _steps(beliefs: Beliefs, settings: Settings) -> Steps:
+    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
+    return Steps(build(beliefs, settings), beliefs, settings)
+
+
 def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
-    """The products of a step and no more: per term one for the scores and one for the gradient of either side."""
+    """The matrix products of a step alone: per term one for the scores and one for the gradient of each side."""
     candidates = min(settings.num_candidates, len(beliefs.vocabularies.entities))
     relations = min(settings.num_candidates, len(beliefs.vocabularies.relations))
     points = torch.randn(settings.batch_size, settings.dimension)
     sides = [torch.randn(count, settings.dimension) for count in (candidates, candidates, relations)]
     tables = [torch.randn(settings.batch_size, len(side)) for side in sides]
 
-    def bare() -> None:
+    def products() -> None:
         for side, table in zip(sides, tables, strict=True):
             points @ side.T
             table @ side
             table.T @ points
 
-    return bare
+    return products
 
 
-def _in_turns(
-    thing: Callable[[], None], limit: Callable[[], None], seconds: float, rounds: int = ROUNDS
+def _alternate(
+    task: Callable[[], None], limit: Callable[[], None], seconds: float, rounds: int = ROUNDS
 ) -> tuple[float, float]:
-    """Median seconds of one call of each, measured in turns; `seconds` is for both together."""
-    each = max(_seconds(thing), _seconds(thing))
+    """Median seconds of one call of each, measured alternately; `seconds` is for both together."""
+    each = max(_seconds(task), _seconds(task))
     _seconds(limit)
     calls = max(1, int(seconds / rounds / 1.5 / each))
     took: list[tuple[float, float]] = []
     for _ in range(rounds):
-        took.append((_seconds(thing, calls), _seconds(limit, calls)))
+        took.append((_seconds(task, calls), _seconds(limit, calls)))
     return statistics.median(pair[0] for pair in took), statistics.median(pair[1] for pair in took)
 
 
 def _seconds(action: Callable[[], object], calls: int = 1) -> float:
-    """Seconds of one call, on average."""
+    """Mean seconds of one call."""
     began = time.perf_counter()
     for _ in range(calls):
         action()
     return (time.perf_counter() - began) / calls
 
 
-def _crew(beliefs: Beliefs, settings: Settings, workers: int, seconds: float) -> float:
-    """Beliefs per second of a short run with so many workers, one thread each."""
-    settings = settings.changed(time_budget=seconds, workers=workers, threads=1)
-    trainer = Trainer(build(beliefs, settings), beliefs, settings)
-    memory = run_with_workers(trainer, workers)
-    return memory.step * len(beliefs) / trainer.steps_per_epoch / memory.seconds
+def _worker_speed(beliefs: Beliefs, settings: Settings, workers: int, seconds: float) -> float:
+    """Beliefs per second of a short run with several workers, one thread each.
+
+    On a busy machine the workers may take no step within `seconds`; the run is then repeated with twice the time.
+    """
+    steps = _steps(beliefs, settings.changed(time_budget=seconds, workers=workers, threads=1))
+    state = TrainingLoop(steps).run(lambda steps, fraction: Workers(steps, workers, fraction))
+    if state.step < MIN_STEPS * workers:
+        return _worker_speed(beliefs, settings, workers, 2 * seconds)
+    return state.step * len(beliefs) / steps.per_epoch / state.seconds
 
 
 def _load(path: Path, answers: Any) -> None:
     before = _peak_mb()
-    seconds = _seconds(lambda: Beliefs.from_frames(files.blocks(path)))
+    seconds = _seconds(lambda: Beliefs.from_frames(formats.blocks(path)))
     answers.put((seconds, _peak_mb() - before))
 
 
 def _peak_mb() -> float:
-    """The most memory this process has held. A child's own: what getrusage tells includes its parent's at its birth."""
+    """Peak memory of this process. In a child process, getrusage would include the parent's memory at the fork."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024

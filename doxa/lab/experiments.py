@@ -1,13 +1,13 @@
-"""Experiments: each is a TOML, its result a JSON of the same name.
+"""Experiments: each is a TOML file, and each of its runs writes a JSON result of the same name.
 
-data = "wn11"                  a dataset folder
+data = "wn11"                  dataset folder
 tasks = ["classification"]     what to evaluate
-test = "test.tsv"              the file to evaluate on, if another
-labels = false                 labels of valid and test are dropped: all is ranked as if it were true
-falsehoods = "all"             as many beliefs of confidence 0 are put beside the test beliefs, made of these by
-                               replacing one entity by any
-seeds = [0, 1, 2]              one run each, 0 alone if left out
-[settings]                     of training
+test = "test.tsv"              the file to evaluate on
+labels = false                 drop the labels of valid and test: all triples are ranked as if they were true
+negatives = "all"              add one corrupted triple of confidence 0 per test belief; its head or tail is replaced by
+                               any entity ("all") or by one seen in that slot of the relation ("relation")
+seeds = [0, 1, 2]              one run per seed; [0] by default
+[settings]                     settings of training
 system = "transe"
 """
 
@@ -25,25 +25,29 @@ from typing import Any
 
 import numpy as np
 
+from doxa.config import migrate
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
-from doxa.errors import DoxaError, UsageError, did_you_mean
+from doxa.errors import BadFile, UsageError, did_you_mean
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate, relation_report
 from doxa.formats import blocks
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.slots import ENTITY_SLOTS
 from doxa.systems import parameters, recipe
-from doxa.training.fit import fit
 from doxa.training.loop import Progress
 
 FOLDER = Path(__file__).with_name("experiments")
 
 HIGH = 0.9
-"""Confidence from which a belief counts as one of high confidence."""
+"""Smallest confidence of a high-confidence belief."""
 
-KEYS = {"data", "tasks", "test", "labels", "falsehoods", "seeds", "settings"}
+KEYS = {"data", "tasks", "test", "labels", "negatives", "seeds", "settings"}
+"""Keys an experiment may have."""
+
+OLD_KEYS = {"falsehoods": "negatives", "evaluation_of_true_ones": "evaluation_of_positives", "quality": "metric"}
+"""Former keys of experiments, results and curves; stored results keep them."""
 
 
 @dataclass(frozen=True)
@@ -55,46 +59,61 @@ class Run:
     seed: int
 
     def result(self, out: Path) -> Path:
-        """Where its result lies."""
+        """Path of the result."""
         return out / (f"{self.name}.json" if len(seeds(self.experiment)) == 1 else f"{self.name}.{self.seed}.json")
 
 
 def every(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """All experiments by name."""
-    return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.toml"))}
+    return {
+        path.stem: migrate_experiment(tomllib.loads(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.glob("*.toml"))
+    }
+
+
+def migrate_experiment(experiment: dict[str, Any]) -> dict[str, Any]:
+    """The experiment with the present names of its keys and settings."""
+    return renamed(experiment) | {"settings": migrate(experiment["settings"])}
+
+
+def renamed(values: dict[str, Any]) -> dict[str, Any]:
+    """The values under the present names of their keys."""
+    return {OLD_KEYS.get(key, key): value for key, value in values.items()}
 
 
 def seeds(experiment: dict[str, Any]) -> tuple[int, ...]:
-    """Those it is run with."""
+    """Seeds of its runs."""
     return tuple(experiment.get("seeds", (0,)))
 
 
 def runs(names: Iterable[str]) -> Iterator[Run]:
-    """The runs of experiments of these names; a name that ends in * stands for all that begin so."""
+    """The runs of the named experiments. `name*` selects every experiment whose name begins with `name`."""
     known = every()
     for name in names:
-        chosen = [one for one in known if one.startswith(name[:-1])] if name.endswith("*") else [name]
-        for one in chosen:
-            if one not in known:
-                raise UsageError(f"no experiment {one!r}.{did_you_mean(one, known)}", "`doxa reproduce list` tells all")
-            for seed in seeds(known[one]):
-                yield Run(one, known[one], seed)
+        selected = [full for full in known if full.startswith(name[:-1])] if name.endswith("*") else [name]
+        for full in selected:
+            if full not in known:
+                hint = "`doxa reproduce list` lists all"
+                raise UsageError(f"no experiment {full!r}.{did_you_mean(full, known)}", hint)
+            for seed in seeds(known[full]):
+                yield Run(full, known[full], seed)
 
 
 def result(run: Run, out: Path) -> dict[str, Any] | None:
-    """Its result, if it was run."""
+    """The stored result of a run under the present names; None if there is none."""
     path = run.result(out)
     if not path.exists():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    stored = renamed(json.loads(path.read_text(encoding="utf-8")))
+    curve = [renamed(point) for point in stored.get("curve", ())]
+    return stored | {"experiment": migrate_experiment(stored["experiment"]), "curve": curve}
 
 
 def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] | None = None) -> dict[str, Any]:
-    """Train on the dataset's train and valid, evaluate on its test, and write the result."""
+    """Train on the train and valid files of the dataset, evaluate on its test file, and write the result."""
     folder = data / run.experiment["data"]
     if not folder.is_dir():
-        raise DoxaError(f"no dataset folder {folder}", "--data names the folder in which the datasets lie")
+        raise BadFile(f"no dataset folder {folder}", "the data folder must contain one folder per dataset")
     train, valid, test = (
         Beliefs.from_frames(blocks(folder / file, "raise", True))
         for file in ("train.tsv", "valid.tsv", run.experiment.get("test", "test.tsv"))
@@ -106,12 +125,12 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
     began = time.monotonic()
     model = fit(train, valid, settings=settings, on_error="skip", report=report)
     seconds = round(time.monotonic() - began, 1)
-    if "falsehoods" in run.experiment:
-        test = _with_falsehoods(model, test, run.experiment["falsehoods"])
-    found: dict[str, Any] = {
+    if "negatives" in run.experiment:
+        test = _with_negatives(model, test, run.experiment["negatives"])
+    values: dict[str, Any] = {
         "experiment": run.experiment,
         "seed": run.seed,
-        "evaluation": _evaluated(model, test, run.experiment["tasks"]),
+        "evaluation": _evaluate(model, test, run.experiment["tasks"]),
         "parameters": parameters(
             settings, len(model.vocabularies.entities), len(model.vocabularies.relations), len(model.vocabularies.words)
         ),
@@ -122,54 +141,57 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
     }
     if not run.experiment.get("labels", True):
         ranked = [task for task in run.experiment["tasks"] if task != "classification"]
-        found["evaluation_of_true_ones"] = _evaluated(model, labeled, ranked)
+        values["evaluation_of_positives"] = _evaluate(model, labeled, ranked)
     with written(run.result(out)) as unfinished:
-        unfinished.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return found
+        unfinished.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return values
 
 
-def _evaluated(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
-    """The report, without what is told relation by relation; with mentions, relation prediction by each of its parts;
-    with confidence, entity MRR in which a belief counts by it."""
-    found = evaluate(model, test, tasks).as_dict()
-    found.get("classification", {}).pop("by_relation", None)
+def _evaluate(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
+    """The evaluation report without its figures per relation, with two additions.
+
+    Data with mentions: relation prediction by entities alone and by words alone. Data with confidence: entity MRR
+    weighted by confidence.
+    """
+    report = evaluate(model, test, tasks).as_dict()
+    report.get("classification", {}).pop("by_relation", None)
     known = test.encode(model.vocabularies)
     ranked = known.positives()
     facts = model.known.union(ranked.triples)
-    if "relation" in found and model.pbe.mention is not None:
+    if "relation" in report and model.pbe.mention is not None:
         for use in ("pair", "mention"):
-            found[f"relation_by_{use}"] = relation_report(model.pbe, ranked, facts, use).as_dict()
-    if "entity" in found and not np.isnan(ranked.confidence).all():
+            report[f"relation_by_{use}"] = relation_report(model.pbe, ranked, facts, use).as_dict()
+    if "entity" in report and not np.isnan(ranked.confidence).all():
         kept = ranked.where(ranked.seen & ~np.isnan(ranked.confidence))
         both = [ranks(model.pbe, slot, kept, facts).filtered for slot in ENTITY_SLOTS]
         reciprocal = (1 / both[0] + 1 / both[1]) / 2
         high = kept.confidence >= HIGH
-        found["entity_by_confidence"] = {
+        report["entity_by_confidence"] = {
             "mrr": float(np.average(reciprocal, weights=kept.confidence)),
             "mrr_of_high": float(np.average(reciprocal[high], weights=kept.confidence[high])),
             "high": int(high.sum()),
         }
-    return found
+    return report
 
 
-def _with_falsehoods(model: Model, test: Beliefs, among: str) -> Beliefs:
-    """Test beliefs with names the model knows, and as many of confidence 0."""
+def _with_negatives(model: Model, test: Beliefs, among: str) -> Beliefs:
+    """Test beliefs with known names, and one corrupted triple of confidence 0 for each."""
     kept = test.encode(model.vocabularies)
     kept = kept.where(kept.seen)
     false, _ = corrupt_triples(kept, model.known.union(kept.triples), 0, among)
     return replace(stack(kept, replace(false, confidence=np.zeros(len(false)))), label=None)
 
 
-def summary(found: dict[str, Any]) -> str:
-    """The figures in one line."""
-    said = []
-    evaluation = found["evaluation"]
+def summary(result: dict[str, Any]) -> str:
+    """The main figures of a result in one line."""
+    parts = []
+    evaluation = result["evaluation"]
     for task in ("entity", "relation"):
         for kind in ("filtered", "raw") if task in evaluation else ():
             m = evaluation[task][kind]
-            said.append(f"{task} {kind} MR {m['mr']:.1f} MRR {m['mrr']:.3f} Hits@10 {m['hits@10']:.3f}")
+            parts.append(f"{task} {kind} MR {m['mr']:.1f} MRR {m['mrr']:.3f} Hits@10 {m['hits@10']:.3f}")
     if "classification" in evaluation:
-        said.append(f"accuracy {evaluation['classification']['accuracy']:.4f}")
+        parts.append(f"accuracy {evaluation['classification']['accuracy']:.4f}")
     if "confidence" in evaluation:
-        said.append(f"confidence MSE {evaluation['confidence']['mse']:.4f} MAE {evaluation['confidence']['mae']:.4f}")
-    return "; ".join([*said, f"{found['training']['seconds']:.0f} s of training"])
+        parts.append(f"confidence MSE {evaluation['confidence']['mse']:.4f} MAE {evaluation['confidence']['mae']:.4f}")
+    return "; ".join([*parts, f"{result['training']['seconds']:.0f} s of training"])

@@ -1,4 +1,4 @@
-"""The figures of the paper, and its datasets as they can be had."""
+"""The figures of the paper, and the statistics of its datasets."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ STATISTICS: dict[str, tuple[int, int, int, int, int]] = {
     "WN-100K": (38696, 11, 112581, 5218, 21088),
     "FB-500K": (14951, 1345, 483142, 50000, 59071),
 }
-"""Table 1: entities, relations, and beliefs to train on, to validate and to test with."""
+"""Table 1: entities, relations, and beliefs of train, valid and test."""
 
 WN11_ACCURACY = {"se": 53.0, "slm": 69.9, "bilinear": 73.8, "ntn": 70.4, "transe": 75.9, "transh": 78.8}
-"""Published on the same labeled test set, without word vectors."""
+"""Published accuracy on the same labeled test set, without word vectors."""

@@ -1,4 +1,4 @@
-"""Learning curves of the experiments, one picture for each dataset."""
+"""Learning curves of the experiments, one panel per dataset."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from doxa.lab.report import NAMES, SYSTEMS, Results
 PICTURE = "results.png"
 
 
-def curves(found: Results, path: Path) -> None:
-    """Validation quality by seconds of training, system by system; results without a curve are left out."""
+def curves(results: Results, path: Path) -> None:
+    """Plot the validation metric by seconds of training for every system; results without a curve are left out."""
     from matplotlib.figure import Figure
 
     datasets = {
-        title: {NAMES[system]: found[name] for system in SYSTEMS if (name := form.format(system)) in found}
+        title: {NAMES[system]: results[name] for system in SYSTEMS if (name := form.format(system)) in results}
         for title, form in (("webnlg", "webnlg-{}"), ("biomed", "biomed-{}"), ("nell", "nell-{}"),
                             ("wn11, as published", "wn11-{}-published"))
     }  # fmt: skip
@@ -22,9 +22,9 @@ def curves(found: Results, path: Path) -> None:
     figure = Figure(figsize=(4 * max(len(datasets), 1), 3.4), layout="constrained")
     for place, (title, lines) in enumerate(datasets.items(), start=1):
         axes = figure.add_subplot(1, len(datasets), place)
-        for name, runs in lines.items():
-            points = [point for point in runs[0].get("curve", ()) if point["quality"] is not None]
-            axes.plot([point["seconds"] for point in points], [point["quality"] for point in points], label=name)
+        for name, seed_results in lines.items():
+            points = [point for point in seed_results[0].get("curve", ()) if point["metric"] is not None]
+            axes.plot([point["seconds"] for point in points], [point["metric"] for point in points], label=name)
         axes.set_title(title)
         axes.set_xlabel("seconds of training")
         axes.set_xscale("log")

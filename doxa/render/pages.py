@@ -104,8 +104,10 @@ def _similar_facts(explanation: Explanation) -> Iterator[str]:
 def _influences(explanation: Explanation) -> Iterator[str]:
     if explanation.influences:
         yield "<h2>Training beliefs with most influence on the answer</h2>"
-        rows = [(escape(f"{belief.head} · {belief.relation} · {belief.tail}"), f"{belief.influence:+.3g}",
-                 "supports it" if belief.influence > 0 else "opposes it") for belief in explanation.influences]  # fmt: skip
+        rows = []
+        for head, relation, tail, influence in explanation.influences:
+            effect = "supports it" if influence > 0 else "opposes it"
+            rows.append((escape(f"{head} · {relation} · {tail}"), f"{influence:+.3g}", effect))
         yield _table(("", "influence", ""), rows)
 
 

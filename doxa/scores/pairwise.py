@@ -9,6 +9,7 @@ holds both sides of a table that is not computed yet: an estimator can fuse the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -28,6 +29,15 @@ class Places(NamedTuple):
 
     rows: Tensor
     columns: Tensor
+
+
+class Exponentials(NamedTuple):
+    """A compiled kernel, its arguments, and the two arrays it fills: weights (B, C) and totals (B,)."""
+
+    kernel: Callable[..., None]
+    arrays: list[Any]
+    weights: Tensor
+    totals: Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +83,8 @@ class PairScores:
         """f of all pairs, (B, d), (C, d) → (B, C), outside the gradient."""
         raise NotImplementedError
 
-    def exponentials(self, levels: Tensor, without: Places) -> tuple[Tensor, Tensor]:
-        """e = exp(level + slope · f) in one pass: weights for `pull`, (B, C), and the sums of e, (B,).
+    def exponentials(self, levels: Tensor, without: Places) -> Exponentials:
+        """The kernel of e = exp(level + slope · f): one pass makes weights for `pull`, (B, C), and sums of e, (B,).
 
         At the places `without`, e is 0. The slope is such that a larger p · c makes a larger e.
         """
@@ -102,12 +112,12 @@ class Products(PairScores):
     def values(points: Tensor, candidates: Tensor) -> Tensor:
         return points @ candidates.T
 
-    def exponentials(self, levels: Tensor, without: Places) -> tuple[Tensor, Tensor]:
+    def exponentials(self, levels: Tensor, without: Places) -> Exponentials:
         from doxa.scores import kernels  # slow to load, and for training alone
 
         weights, totals = _products(self.points, self.candidates, without), torch.empty_like(levels)
-        kernels.exponentials_of_products(*_arrays(weights, levels, self.slope, totals))
-        return weights, totals
+        arrays = _arrays(weights, levels, self.slope, totals)
+        return Exponentials(kernels.exponentials_of_products, arrays, weights, totals)
 
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
@@ -132,13 +142,13 @@ class Distances(PairScores):
         least = max(float(near.max() + far.max()) * _noise(near), SMALLEST) if len(far) else SMALLEST
         return table.clamp_(min=least).sqrt_()
 
-    def exponentials(self, levels: Tensor, without: Places) -> tuple[Tensor, Tensor]:
+    def exponentials(self, levels: Tensor, without: Places) -> Exponentials:
         from doxa.scores import kernels
 
         weights, totals = _products(self.points, self.candidates, without), torch.empty_like(levels)
         sides = (self.points, self.candidates, _noise(self.points), SMALLEST)
-        kernels.exponentials_of_distances(*_arrays(weights, *sides, levels, self.slope, totals))
-        return weights, totals
+        arrays = _arrays(weights, *sides, levels, self.slope, totals)
+        return Exponentials(kernels.exponentials_of_distances, arrays, weights, totals)
 
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:

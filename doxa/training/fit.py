@@ -37,33 +37,14 @@ log = logging.getLogger(__name__)
 Report = Callable[[Progress], None]
 
 
-def fit(
-    beliefs: Any,
-    valid: Any = None,
-    *,
-    settings: Settings | None = None,
-    on_error: str = "raise",
-    report: Report | None = None,
-    checkpoint: Path | None = None,
-    resume: bool = False,
-    **values: Any,
-) -> Model:
-    """Train a model. Keyword arguments are settings: `fit(beliefs, dimension=100, epochs=20)`.
-
-    `beliefs` and `valid` are `Beliefs`, polars or pandas frames, or lists of tuples. `valid` serves early stopping,
-    thresholds and calibration; without it a share of the beliefs is held out. Validation beliefs with names that
-    training never sees are an error; with `on_error="skip"` they only serve to judge triples with unseen names.
-    """
+def resolved(settings: Settings | None, values: dict[str, Any]) -> Settings:
+    """The settings of a run: those of a recipe with other values, or ready ones with other values."""
     if settings is not None and values.get("system", settings.system) != settings.system:
         raise UsageError(
             f"the settings are those of system {settings.system}, not of {values['system']}",
             "leave settings out, or make them with doxa.systems.recipe",
         )
-    settings = recipe(values) if settings is None else checked(settings.changed(**values))
-    result = train(beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint,
-                   resume=resume)  # fmt: skip
-    with torch_threads(result.settings.threads):
-        return _model(result)
+    return recipe(values) if settings is None else checked(settings.changed(**values))
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +75,7 @@ def train(
     checkpoint: Path | None = None,
     resume: bool = False,
 ) -> TrainingResult:
-    """The first half of `fit`: check the data and train."""
+    """Check the data and train; `calibrated` makes a model of the result."""
     one_of("on_error", on_error, ("raise", "skip"))
     beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, on_error)
     _check(beliefs, settings)
@@ -137,7 +118,7 @@ def fit_to_folder(
     resume: bool = False,
     force: bool = False,
 ) -> Model:
-    """`fit` that keeps a checkpoint in the model folder, resumes from one, and saves the model at the end.
+    """Train into a model folder: keep a checkpoint there, resume from one, and save the model at the end.
 
     A run that fails leaves nothing behind; one that is interrupted leaves a usable model and its checkpoint.
     """
@@ -145,9 +126,10 @@ def fit_to_folder(
     checkpoint = folder / store.CHECKPOINT
     before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
     try:
-        model = fit(
+        result = train(
             beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint, resume=resume
         )
+        model = calibrated(result)
     except DoxaError:
         if not resume and checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
             store.discard_run(folder)
@@ -156,19 +138,13 @@ def fit_to_folder(
     return model
 
 
-def _model(result: TrainingResult) -> Model:
-    """The second half of `fit`: thresholds and calibration."""
+def calibrated(result: TrainingResult) -> Model:
+    """The model of a training result: its judge is fitted on the validation beliefs."""
     beliefs, valid, facts, state = result.train, result.valid, result.facts, result.state
     if valid is None:
         log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
-    return Model(
-        settings=result.settings,
-        vocabularies=beliefs.vocabularies,
-        pbe=result.pbe,
-        train=facts.triples,
-        valid=np.zeros((0, 3), np.int64) if valid is None else valid.positives().triples,
-        known_confidence=known_confidence(facts, beliefs, valid),
-        calibration=Judge.fit(
+    with torch_threads(result.settings.threads):
+        judge = Judge.fit(
             result.pbe,
             result.settings,
             facts,
@@ -176,7 +152,15 @@ def _model(result: TrainingResult) -> Model:
             result.unseen,
             held_out=valid is not None,
             can_classify="classification" in answers(result.settings),
-        ),
+        )
+    return Model(
+        settings=result.settings,
+        vocabularies=beliefs.vocabularies,
+        pbe=result.pbe,
+        train=facts.triples,
+        valid=np.zeros((0, 3), np.int64) if valid is None else valid.positives().triples,
+        known_confidence=known_confidence(facts, beliefs, valid),
+        calibration=judge,
         origin={
             "beliefs": len(beliefs),
             "validation_beliefs": 0 if valid is None else len(valid),

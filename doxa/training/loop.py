@@ -117,7 +117,11 @@ class TrainingLoop:
         try:
             with self._patient_interrupts():
                 while not state.finished and not self.interrupted:
-                    self._run_epoch(runner)
+                    start, loss, end = state.step, state.epoch_loss, (state.epoch + 1) * self.steps.per_epoch
+                    for progress in runner.run_epoch(range(start, end), self.fraction):
+                        state.step, state.epoch_loss = start + progress.steps, loss + progress.loss
+                        self._after_step(runner, end)
+                    self._after_epoch(runner, end)
         finally:
             runner.close()
         self._keep_best()
@@ -127,18 +131,18 @@ class TrainingLoop:
         workers = self.settings.workers
         return SingleProcess(steps) if workers == 1 else Workers(steps, workers, fraction)
 
-    def _run_epoch(self, executor: Executor) -> None:
-        """Run the rest of the present epoch, then validate."""
-        state, end = self.state, (self.state.epoch + 1) * self.steps.per_epoch
-        start, loss = state.step, state.epoch_loss
-        for progress in executor.run_epoch(range(start, end), self.fraction):
-            state.step, state.epoch_loss = start + progress.steps, loss + progress.loss
-            state.seconds = time.monotonic() - self._began
-            self._report()
-            if self.interrupted:
-                executor.stop()
-            elif executor.exact and state.step < end and self._checkpoint_is_due():
-                self.save()
+    def _after_step(self, executor: Executor, end: int) -> None:
+        """Report progress, obey an interrupt, write a checkpoint that is due."""
+        self.state.seconds = time.monotonic() - self._began
+        self._report()
+        if self.interrupted:
+            executor.stop()
+        elif executor.exact and self.state.step < end and self._checkpoint_is_due():
+            self.save()
+
+    def _after_epoch(self, executor: Executor, end: int) -> None:
+        """Validate an epoch that was run to its end; decide whether the run has ended."""
+        state = self.state
         if state.step == end:
             self._end_epoch()
         state.finished |= self.fraction(state.step) >= 1

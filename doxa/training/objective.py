@@ -19,10 +19,10 @@ from doxa.estimators import (
     Candidates,
     Term,
     Vectors,
+    WeightedSum,
     estimator,
     known_confidence,
     terms,
-    weighted_sum,
     weighted_terms,
 )
 from doxa.pbe import PBE
@@ -58,7 +58,8 @@ def likelihood_loss(
         by_belief = weights * (-term.weight / 3)
         if term.name in factors:
             by_belief = by_belief * factors[term.name]
-        loss = loss + weighted_sum(term, estimator(settings, term, batch), by_belief)
+        rule = estimator(settings, term, batch)
+        loss = loss + WeightedSum.apply(*term.inputs, rule, by_belief)  # type: ignore[no-untyped-call]
     return loss
 
 

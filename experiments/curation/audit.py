@@ -1,9 +1,9 @@
-"""The audit of the atlas: how many of its planted falsehoods are among as many suspects, and are they put right?
+"""Audit of the atlas: how many planted false beliefs are among the N most suspect, and are the suggestions right?
 
     python experiments/curation/audit.py --work WORK
 
-Learns the atlas as `doxa demo` does, into `WORK/atlas` unless it is there. A suggestion is right when the belief it
-makes is a true one of the atlas.
+Trains on the atlas with the settings of `doxa demo`, into `WORK/atlas`, unless that model exists. N is the number of
+planted beliefs. A suggestion is right if the belief with the suggested tail is a true one of the atlas.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from doxa.demo.run import SETTINGS
 
 
 def main() -> None:
-    """Learn, audit, count."""
-    given = options(__doc__, with_data=False)
+    """Train, audit, count."""
+    arguments = options(__doc__, with_data=False)
     world = atlas.load()
     train = Beliefs.from_frame(world.train)
-    folder = given.work / "atlas"
+    folder = arguments.work / "atlas"
     if not (folder / "model.json").exists():
         doxa.fit(train, Beliefs.from_frame(world.valid, train.vocabularies), settings=SETTINGS).save(folder)
     model = doxa.load(folder)
@@ -38,15 +38,14 @@ def main() -> None:
     false = world.planted[suspects.rows]
     right = np.array([row in true for row in rows])
     least = np.argsort(model.credence(train), kind="stable")[:planted]
-    bare = model.audit()
-    false_ones = set(world.train.filter(world.planted).select(triple).rows())
-    found_bare = sum(row in false_ones for row in bare.to_frame().select(triple).rows()[:planted])
+    without_mentions = model.audit().to_frame().select(triple).rows()[:planted]
+    false_triples = set(world.train.filter(world.planted).select(triple).rows())
     keep(
         "audit",
         {
             "planted": planted,
             "found_among_as_many_suspects": float(false[:planted].mean()),
-            "found_without_mentions": found_bare / planted,
+            "found_without_mentions": sum(row in false_triples for row in without_mentions) / planted,
             "found_by_credence_alone": float(world.planted[least].mean()),
             "by_chance": float(world.planted.mean()),
             "true_tail_suggested_of_all_planted": float(right[false].mean()),

@@ -1,6 +1,7 @@
-"""The figures of docs/curation.md, from the results beside this file.
+"""The table of figures in docs/curation.md, from the JSON results in this folder.
 
-python experiments/curation/figures.py        # prints them; `--write` puts them into the page
+python experiments/curation/figures.py              # print the table
+python experiments/curation/figures.py --write      # write it into the page
 """
 
 from __future__ import annotations
@@ -13,110 +14,139 @@ from typing import Any
 HERE = Path(__file__).parent
 PAGE = HERE.parent.parent / "docs" / "curation.md"
 BEGIN = "<!-- figures: experiments/curation/figures.py -->"
+OLD_KEYS = {"learnt_from_all": "trained_on_all", "beliefs_given": "beliefs_per_entity"}
+"""Former names in stored results."""
+
+Row = tuple[str, str, str]
 
 
 def figures() -> str:
-    """The lines of the page below its marker."""
-    rows: list[tuple[str, str, str]] = []
-    if found := _result("completion"):
-        first, exact = found["precision_of_the_first"], found["exhaustive"]
-        rows += [
-            (
-                f"FB15k, a tenth of train hidden ({found['hidden']:,}), as many proposals",
-                f"precision {found['precision']:.1%}, recall {found['recall']:.1%}; popularity "
-                f"{found['popularity_precision']:.1%}; hidden or in the test set {found['hidden_or_in_test']:.1%}; "
-                f"of the first thousand {first['1000']:.1%} hidden",
-                "completion.py",
-            ),
-            (
-                "its time and memory, one thread of a busy machine",
-                f"{found['seconds']:.0f} s, {found['peak_rss_mb']:,} MB",
-                "completion.py",
-            ),
-            (
-                f"{exact['relations']} relations, all {exact['pairs']:,} pairs one by one",
-                f"{exact['of_these_in_the_list']:.0%} of those above the edge in the list, credences differ by "
-                f"{exact['largest_difference_of_credence']:.1g} at most; {exact['seconds_one_by_one']:.0f} s against "
-                f"{exact['seconds_complete']:.0f} s",
-                "completion.py",
-            ),
-        ]
-    if found := _result("audit"):
-        rows += [
-            (
-                f"atlas, {found['planted']:,} planted falsehoods, as many suspects",
-                f"{found['found_among_as_many_suspects']:.1%} found ({found['found_by_credence_alone']:.1%} by "
-                f"credence alone, {found['found_without_mentions']:.1%} without the words, "
-                f"{found['by_chance']:.1%} by chance)",
-                "audit.py",
-            ),
-            (
-                "its suggestions",
-                f"the true tail for {found['true_tail_suggested_of_all_planted']:.1%} of all planted",
-                "audit.py",
-            ),
-        ]
-    if found := _result("fold_in"):
-        others, test, among = found["others"], found["test"], found["intrusion"]
-        rows += [
-            (
-                f"FB15k, {found['entities']} entities never seen, folded in from {found['beliefs_given']} beliefs each",
-                f"filtered Hits@10 {_beside(others)} on their other beliefs; {_beside(test)} on those in the test set",
-                "fold_in.py",
-            ),
-            (
-                "its share of learning from everything",
-                f"with other draws of the {found['beliefs_given']} beliefs "
-                f"{', '.join(f'{share:.1%}' for share in found['share_by_draw'][1:])}; with the first, by the mean "
-                f"over entities, {others['share_by_mean_over_entities']:.1%}",
-                "fold_in.py",
-            ),
-            (
-                "questions it does not answer, with it among the ten best answers",
-                f"{among['among_ten_best']:.1%}; {among['among_ten_best_learnt_from_all']:.2%} when learnt from "
-                "everything",
-                "fold_in.py",
-            ),
-            (
-                "one fold-in, one thread",
-                f"{found['milliseconds']['median']:.0f} ms by the clock, "
-                f"{found['processor_milliseconds']['median']:.0f} ms of the processor (medians)",
-                "fold_in.py",
-            ),
-        ]
-    for found in (_result("updating") or {}).values():
-        if "filtered_mrr" not in found:
-            continue
-        mrr, seconds = found["filtered_mrr"], found["processor_seconds"]
-        rows += [
-            (
-                f"FB15k, {found['new_beliefs']:,} new beliefs on {found['old_beliefs']:,}, "
-                f"{found['new_entities']} new entities",
-                f"filtered MRR {mrr['before']:.3f} before, {mrr['updated']:.3f} updated, "
-                f"{mrr['anew']:.3f} trained anew: {found['points_lost']:.1f} points lost",
-                "updating.py",
-            ),
-            (
-                "its processor time",
-                f"{seconds['update']:.0f} s against {seconds['anew']:.0f} s: {seconds['share']:.0%}",
-                "updating.py",
-            ),
-        ]
-    lines = ["| what | figure | `experiments/curation/` |", "|---|---|---|"]
+    """The table, as Markdown."""
+    rows = [*_completion(), *_audit(), *_fold_in(), *_updating()]
+    lines = ["| measurement | figure | `experiments/curation/` |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
 
+def _completion() -> list[Row]:
+    result = _result("completion")
+    if result is None:
+        return []
+    first, exact = result["precision_of_the_first"], result["exhaustive"]
+    return [
+        (
+            f"FB15k, a tenth of train hidden ({result['hidden']:,}), as many proposals",
+            f"precision {result['precision']:.1%}, recall {result['recall']:.1%}; popularity baseline "
+            f"{result['popularity_precision']:.1%}; hidden or in the test set {result['hidden_or_in_test']:.1%}; "
+            f"of the first thousand {first['1000']:.1%} hidden",
+            "completion.py",
+        ),
+        (
+            "time and memory of this completion, one thread of a busy machine",
+            f"{result['seconds']:.0f} s, {result['peak_rss_mb']:,} MB",
+            "completion.py",
+        ),
+        (
+            f"{exact['relations']} relations, all {exact['pairs']:,} pairs scored one by one",
+            f"the list has {exact['of_these_in_the_list']:.0%} of the pairs above its last credence; credences differ "
+            f"by {exact['largest_difference_of_credence']:.1g} at most; {exact['seconds_one_by_one']:.0f} s one by "
+            f"one, {exact['seconds_complete']:.0f} s by `complete`",
+            "completion.py",
+        ),
+    ]
+
+
+def _audit() -> list[Row]:
+    result = _result("audit")
+    if result is None:
+        return []
+    return [
+        (
+            f"atlas, {result['planted']:,} planted false beliefs, as many suspects",
+            f"{result['found_among_as_many_suspects']:.1%} found ({result['found_by_credence_alone']:.1%} by "
+            f"credence alone, {result['found_without_mentions']:.1%} without mentions, "
+            f"{result['by_chance']:.1%} by chance)",
+            "audit.py",
+        ),
+        (
+            "suggestions of this audit",
+            f"the true tail for {result['true_tail_suggested_of_all_planted']:.1%} of all planted beliefs",
+            "audit.py",
+        ),
+    ]
+
+
+def _fold_in() -> list[Row]:
+    result = _result("fold_in")
+    if result is None:
+        return []
+    others, test, among = result["others"], result["test"], result["intrusion"]
+    known = result["beliefs_per_entity"]
+    return [
+        (
+            f"FB15k, {result['entities']} unseen entities, folded in from {known} beliefs each",
+            f"filtered Hits@10 {_beside(others)} on their other beliefs; {_beside(test)} on their test beliefs",
+            "fold_in.py",
+        ),
+        (
+            "the same ratio to training on everything",
+            f"with other draws of the {known} beliefs "
+            f"{', '.join(f'{share:.1%}' for share in result['share_by_draw'][1:])}; with the first draw, as a mean "
+            f"over entities, {others['share_by_mean_over_entities']:.1%}",
+            "fold_in.py",
+        ),
+        (
+            "questions the entity does not answer, but where it is among the ten best answers",
+            f"{among['among_ten_best']:.1%}; {among['among_ten_best_trained_on_all']:.2%} when trained on everything",
+            "fold_in.py",
+        ),
+        (
+            "one fold-in, one thread",
+            f"{result['milliseconds']['median']:.0f} ms elapsed, "
+            f"{result['processor_milliseconds']['median']:.0f} ms processor time (medians)",
+            "fold_in.py",
+        ),
+    ]
+
+
+def _updating() -> list[Row]:
+    rows: list[Row] = []
+    for case in (_result("updating") or {}).values():
+        if "filtered_mrr" not in case:
+            continue
+        mrr, seconds = case["filtered_mrr"], case["processor_seconds"]
+        rows += [
+            (
+                f"FB15k, {case['new_beliefs']:,} new beliefs on {case['old_beliefs']:,}, "
+                f"{case['new_entities']} new entities",
+                f"filtered MRR {mrr['before']:.3f} before, {mrr['updated']:.3f} updated, "
+                f"{mrr['anew']:.3f} trained again: {case['points_lost']:.1f} points lost",
+                "updating.py",
+            ),
+            (
+                "processor time of this update",
+                f"{seconds['update']:.0f} s, {seconds['share']:.0%} of the {seconds['anew']:.0f} s of training again",
+                "updating.py",
+            ),
+        ]
+    return rows
+
+
 def _beside(hits: dict[str, float]) -> str:
-    """Hits@10 beside those of learning from everything."""
-    return (
-        f"{hits['hits@10']:.1%} where learning from everything gives {hits['hits@10_learnt_from_all']:.1%} "
-        f"({hits['share']:.1%} of it)"
-    )
+    """Hits@10 with that of training on everything."""
+    everything = hits["hits@10_trained_on_all"]
+    return f"{hits['hits@10']:.1%} ({everything:.1%} when trained on everything, ratio {hits['share']:.1%})"
 
 
 def _result(name: str) -> dict[str, Any] | None:
+    """A stored result under the present names of its keys; None if there is none."""
     path = HERE / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if not path.exists():
+        return None
+    text = path.read_text(encoding="utf-8")
+    for old, new in OLD_KEYS.items():
+        text = text.replace(f'{old}"', f'{new}"')
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 if __name__ == "__main__":

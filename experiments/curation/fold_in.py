@@ -1,13 +1,13 @@
-"""Entities never seen: 200 of FB15k are hidden entirely, and each is folded in from 5 of its beliefs.
+"""Fold-in of unseen entities: 200 entities of FB15k are hidden entirely, and each is folded in from 5 of its beliefs.
 
     python experiments/curation/fold_in.py --data DIR --work WORK
 
-Filtered Hits@10 of the missing side of its other beliefs, where the rest is known, and of its beliefs in the test set,
-which the model of everything has not seen either; beside it the model of everything, which has learnt from all of
-them. A vector that ranks high everywhere would do well by this, so it is also counted to how many questions that it
-does not answer an entity is among the ten best answers. The entities with most beliefs weigh most, so much hangs on
-which 5 are drawn: the figures are those of the first draw, and beside them stand the shares of all draws, and the
-share by the mean over entities.
+Measures filtered Hits@10 of the missing entity, on the other beliefs of the hidden entity and on its test beliefs.
+The reference is a model trained on everything: it has seen the other beliefs, but not the test set. A vector that
+ranks high everywhere would do well here. So the script also counts the questions an entity does not answer but for
+which it is among the ten best answers. Entities with many beliefs dominate the average, so the result depends on which
+5 beliefs are drawn. The figures are those of the first draw; the ratio is also given for all draws and as a mean over
+entities.
 """
 
 from __future__ import annotations
@@ -19,71 +19,73 @@ import numpy as np
 import torch
 from hiding import Hidden, hide, keep, model_of_all, model_of_less, options
 
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import head_ranks, tail_ranks
+from doxa.evaluation import protocol
 from doxa.model import Model
+from doxa.slots import ENTITY_SLOTS
 
-GIVEN, ASKED, DRAWS = 5, 1000, 4
+PER_ENTITY, QUESTIONS, DRAWS = 5, 1000, 4
 
 
 def main() -> None:
-    """Measure with several draws of the beliefs given."""
-    given = options(__doc__)
-    hidden = hide(given.data)
-    less, everything = model_of_less(hidden, given.work), model_of_all(hidden, given.work)
-    found = [measure(hidden, less, everything, draw) for draw in range(DRAWS)]
-    keep("fold_in", found[0] | {"share_by_draw": [one["others"]["share"] for one in found]})
+    """Measure with several draws of the known beliefs."""
+    arguments = options(__doc__)
+    hidden = hide(arguments.data)
+    less, everything = model_of_less(hidden, arguments.work), model_of_all(hidden, arguments.work)
+    draws = [measure(hidden, less, everything, draw) for draw in range(DRAWS)]
+    keep("fold_in", draws[0] | {"share_by_draw": [one["others"]["share"] for one in draws]})
 
 
 def measure(hidden: Hidden, less: Model, everything: Model, draw: int) -> dict[str, Any]:
-    """Fold each entity in, rank what else is true of it, and compare."""
+    """Fold each entity in, rank its other beliefs, and compare."""
     truth = [hidden.everything, hidden.every_valid, hidden.test]
     full_filter = filter_of(everything, truth)
-    less.fold_in(some_of(hidden.strange, hidden.entities[0], less, draw)[0])  # indexes are made once
-    asked = hidden.test.where(hidden.test.encode(less.names).seen)
-    asked = asked.take(np.random.default_rng([0, 17]).permutation(len(asked))[:ASKED])
+    less.fold_in(draw_known(hidden.of_entities, hidden.entities[0], less, draw)[0])  # builds the indexes
+    asked = hidden.test.where(hidden.test.encode(less.vocabularies).seen)
+    asked = asked.take(np.random.default_rng([0, 17]).permutation(len(asked))[:QUESTIONS])
     edges, full_edges = edges_of(less, asked, filter_of(less, truth)), edges_of(everything, asked, full_filter)
     seconds, ours, theirs, tested, tested_theirs = [], [], [], [], []
     intruding, intruding_theirs = [], []
     for entity in hidden.entities:
-        told, others = some_of(hidden.strange, entity, less, draw)
+        known, others = draw_known(hidden.of_entities, entity, less, draw)
         in_test = about(hidden.test, entity, less)
-        if len(told) < GIVEN or not len(others):
+        if len(known) < PER_ENTITY or not len(others):
             continue
         began = time.perf_counter(), time.process_time()
-        model = less.fold_in(told)
+        model = less.fold_in(known)
         seconds.append((time.perf_counter() - began[0], time.process_time() - began[1]))
-        own_filter = filter_of(model, truth)
-        ours.append(ranks(model, others, own_filter))
+        grown_filter = filter_of(model, truth)
+        ours.append(ranks(model, others, grown_filter))
         theirs.append(ranks(everything, others, full_filter))
-        intruding.append(intrusion(model, entity, asked, own_filter, edges))
+        intruding.append(intrusion(model, entity, asked, grown_filter, edges))
         intruding_theirs.append(intrusion(everything, entity, asked, full_filter, full_edges))
         if len(in_test):
-            tested.append(ranks(model, in_test, own_filter))
+            tested.append(ranks(model, in_test, grown_filter))
             tested_theirs.append(ranks(everything, in_test, full_filter))
     mine, full = hits(ours), hits(theirs)
     mine_tested, full_tested = hits(tested), hits(tested_theirs)
     return {
         "entities": len(seconds),
-        "beliefs_given": GIVEN,
+        "beliefs_per_entity": PER_ENTITY,
         "others": {
             "beliefs": sum(map(len, ours)) // 2,
             "hits@10": mine,
-            "hits@10_learnt_from_all": full,
+            "hits@10_trained_on_all": full,
             "share": mine / full,
             "share_by_mean_over_entities": mean_hits(ours) / mean_hits(theirs),
         },
         "test": {
             "beliefs": sum(map(len, tested)) // 2,
             "hits@10": mine_tested,
-            "hits@10_learnt_from_all": full_tested,
+            "hits@10_trained_on_all": full_tested,
             "share": mine_tested / full_tested,
         },
         "intrusion": {
-            "questions": 2 * ASKED,
+            "questions": 2 * QUESTIONS,
             "among_ten_best": float(np.mean(intruding)),
-            "among_ten_best_learnt_from_all": float(np.mean(intruding_theirs)),
+            "among_ten_best_trained_on_all": float(np.mean(intruding_theirs)),
         },
         "milliseconds": times([wall for wall, _ in seconds]),
         "processor_milliseconds": times([processor for _, processor in seconds]),
@@ -91,59 +93,56 @@ def measure(hidden: Hidden, less: Model, everything: Model, draw: int) -> dict[s
 
 
 def about(beliefs: Beliefs, entity: str, model: Model) -> Beliefs:
-    """Beliefs that join the entity with another, the rest of which the model knows."""
-    own = (beliefs.vocabularies.entities.names == entity).to_numpy()
+    """Beliefs that link the entity to another one, with all other names known to the model."""
+    itself = (beliefs.vocabularies.entities.names == entity).to_numpy()
     known = beliefs.encode(model.vocabularies)
-    head, tail = own[beliefs.head], own[beliefs.tail]
+    head, tail = itself[beliefs.head], itself[beliefs.tail]
     return beliefs.where(
         (head ^ tail) & (known.relation >= 0) & ((known.head >= 0) | head) & ((known.tail >= 0) | tail)
     )
 
 
-def some_of(beliefs: Beliefs, entity: str, model: Model, draw: int = 0) -> tuple[Beliefs, Beliefs]:
+def draw_known(beliefs: Beliefs, entity: str, model: Model, draw: int = 0) -> tuple[Beliefs, Beliefs]:
     """Five of its beliefs at random, and the others."""
-    found = about(beliefs, entity, model)
-    order = np.random.default_rng([draw, 13]).permutation(len(found))
-    return found.take(np.sort(order[:GIVEN])).compact(), found.take(np.sort(order[GIVEN:]))
+    candidates = about(beliefs, entity, model)
+    order = np.random.default_rng([draw, 13]).permutation(len(candidates))
+    return candidates.take(np.sort(order[:PER_ENTITY])).compact(), candidates.take(np.sort(order[PER_ENTITY:]))
 
 
 def filter_of(model: Model, truth: list[Beliefs]) -> TripleIndex:
-    """All that is true, in the model's ids."""
+    """An index of all true triples, with the ids of the model."""
     triples = np.concatenate([part.encode(model.vocabularies).triples for part in truth])
     return TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
 
 
 def ranks(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> np.ndarray:
-    """Filtered ranks of both sides, among the model's own entities."""
+    """Filtered ranks of both sides, among the entities of the model."""
     asked = beliefs.encode(model.vocabularies)
-    return np.concatenate([side(model.pbe, asked, filter_).filtered for side in (head_ranks, tail_ranks)])
+    return np.concatenate([protocol.ranks(model.pbe, slot, asked, filter_).filtered for slot in ENTITY_SLOTS])
 
 
 def edges_of(model: Model, beliefs: Beliefs, filter_: TripleIndex) -> list[torch.Tensor]:
-    """The score of the tenth best false head, and that of the tenth best false tail, of each belief."""
+    """The scores of the tenth best false head and of the tenth best false tail of each belief."""
     asked = beliefs.encode(model.vocabularies)
-    head, relation, tail = map(torch.from_numpy, (asked.head, asked.relation, asked.tail))
     edges = []
     with torch.no_grad():
-        for scores, known in (
-            (model.pbe.head_logits(relation, tail), filter_.heads(asked.relation, asked.tail)),
-            (model.pbe.tail_logits(head, relation), filter_.tails(asked.head, asked.relation)),
-        ):
+        for slot in ENTITY_SLOTS:
+            scores = model.pbe.logits(slot, Batch.of(asked))
+            known = filter_.answers(slot, asked.head, asked.relation, asked.tail)
             scores[tuple(map(torch.from_numpy, known))] = -torch.inf
             edges.append(scores.topk(10).values[:, -1])
     return edges
 
 
 def intrusion(model: Model, entity: str, beliefs: Beliefs, filter_: TripleIndex, edges: list[torch.Tensor]) -> float:
-    """The share of the questions it does not answer for which the entity is among the ten best answers."""
-    asked, own = beliefs.encode(model.vocabularies), model.vocabularies.entities.id(entity)
-    head, relation, tail = map(torch.from_numpy, (asked.head, asked.relation, asked.tail))
-    itself, all_of_it = torch.tensor([own]), np.full(len(asked), own)
+    """Share of the questions the entity does not answer for which it is among the ten best answers."""
+    asked, number = beliefs.encode(model.vocabularies), model.vocabularies.entities.id(entity)
+    itself, repeated = torch.tensor([number]), np.full(len(asked), number)
     with torch.no_grad():
-        scores = (model.pbe.head_logits(relation, tail, itself), model.pbe.tail_logits(head, relation, itself))
+        scores = [model.pbe.logits(slot, Batch.of(asked), itself) for slot in ENTITY_SLOTS]
     among = np.concatenate([(one[:, 0] >= edge).numpy() for one, edge in zip(scores, edges, strict=True)])
-    true = [filter_.contains(all_of_it, asked.relation, asked.tail),
-            filter_.contains(asked.head, asked.relation, all_of_it)]  # fmt: skip
+    true = [filter_.contains(repeated, asked.relation, asked.tail),
+            filter_.contains(asked.head, asked.relation, repeated)]  # fmt: skip
     return float(among[~np.concatenate(true)].mean())
 
 

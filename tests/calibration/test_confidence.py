@@ -14,8 +14,7 @@ from doxa.data.splits import split
 from doxa.errors import CannotAnswer
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
-from doxa.model import Model
-from doxa.training.fit import fit
+from doxa.model import Model, fit
 from tests.worlds import board
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.3, "threads": 1}

@@ -14,11 +14,11 @@ from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import CannotAnswer, UsageError
+from doxa.model import fit
 from doxa.systems import build
-from doxa.training.fit import fit
 from tests.worlds import beliefs, board, random_model
 
-QUICK = {"dimension": 6, "epochs": 3, "batch": 16, "candidates": 16, "threads": 1}
+QUICK = {"dimension": 6, "epochs": 3, "batch_size": 16, "num_candidates": 16, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ def parts():
     return train, Beliefs.from_frame(pl.concat([table, back, new]).with_columns(label=pl.Series(labels, dtype=pl.Int8)))
 
 
-@pytest.fixture(scope="module", params=["product", "weighed", "tail"])
+@pytest.fixture(scope="module", params=["product", "learned", "tail"])
 def model(request, parts):
-    return fit(*parts, on_error="skip", verdict=request.param, **QUICK)
+    return fit(*parts, on_error="skip", decision_rule=request.param, **QUICK)
 
 
 def assert_alike(one, other, relations):
@@ -86,7 +86,7 @@ def test_refitting_to_the_validation_labels_changes_nothing(model, parts):
 
 def test_calibrating_anew_equals_training_with_the_other_rule(model, parts):
     """Judging settings can be changed without training again."""
-    other = fit(*parts, on_error="skip", verdict="entities", base_rate=0.2, **QUICK)
+    other = fit(*parts, on_error="skip", decision_rule="entities", base_rate=0.2, **QUICK)
     again = model.calibrate(parts[1], decision_rule="entities", base_rate=0.2)
     assert_alike(again.calibration, other.calibration, model.vocabularies.relations)
     assert again.settings == other.settings

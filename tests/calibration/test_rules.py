@@ -14,7 +14,7 @@ from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
 from doxa.inference import judge
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.worlds import beliefs, board, random_pbe, settings_of
 
@@ -175,13 +175,13 @@ def test_accuracy_can_decide_when_to_stop(parts, rule):
         own = valid.relation == r
         best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
         right += ((scores[own] >= best) == (valid.label[own] == 1)).sum()
-    assert model.curve[-1]["quality"] == pytest.approx(right / len(valid))
-    assert model.curve[-1]["quality"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["quality"])
+    assert model.curve[-1]["metric"] == pytest.approx(right / len(valid))
+    assert model.curve[-1]["metric"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["metric"])
 
 
 def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
     model = quick(parts, stop_on="accuracy", epochs=3, learning_rate=1.0, seed=3)
-    qualities = [point["quality"] for point in model.curve]
+    qualities = [point["metric"] for point in model.curve]
     valid = parts[1].encode(model.vocabularies)
     right = judge(model, valid).accepted == (valid.label == 1)
     assert right.mean() == pytest.approx(max(qualities))
@@ -191,8 +191,8 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
 @pytest.mark.parametrize(
     ("setting", "value", "choices"),
     [
-        ("verdict", "head", "product, entities, tail, score"),
-        ("validate_by", "mrr", "auto, ranking, accuracy, confidence"),
+        ("decision_rule", "head", "product, entities, tail, score, learned"),
+        ("stop_on", "mrr", "auto, ranking, accuracy, confidence"),
     ],
 )
 def test_other_rules_are_refused(setting, value, choices):

@@ -113,7 +113,7 @@ def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
         inputs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
         found = RuleWeights.fit(inputs, of, np.concatenate([labels, contrary[:count]]), relations=2)
         assert (found.by_relation[1, 0] < 0) == turned
-    grown = found.grown(2)
+    grown = found.grow(2)
     assert grown.by_relation[:2].tolist() == found.by_relation.tolist()
     assert grown.by_relation[2:].tolist() == [found.overall.tolist()] * 2
 

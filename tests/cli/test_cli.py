@@ -9,8 +9,7 @@ import pytest
 from doxa import formats as files
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
-from doxa.model import Model
-from doxa.training.fit import fit
+from doxa.model import Model, fit
 from tests.worlds import board
 
 QUICK = [

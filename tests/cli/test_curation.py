@@ -7,8 +7,7 @@ import pytest
 
 from doxa import formats as files
 from doxa.data.beliefs import Beliefs
-from doxa.model import Model
-from doxa.training.fit import fit
+from doxa.model import Model, fit
 from tests.worlds import board
 
 
@@ -82,7 +81,7 @@ def test_explain_similar_and_duplicates(doxa, model, tmp_path):
     assert len(text.splitlines()) == 3
     code, *_ = doxa("duplicates", model, "--min-similarity", -1, "--out", tmp_path / "pairs.tsv")
     assert code == 0
-    assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\t")
+    assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\tsimilarity")
 
 
 def test_a_review_that_cannot_be_read_is_named_by_its_line(doxa, tmp_path):

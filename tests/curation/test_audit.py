@@ -5,7 +5,7 @@ import pytest
 
 from doxa.curation.audit import ADVANTAGE_WEIGHT, audit
 from doxa.data.beliefs import Beliefs
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, random_model

@@ -15,7 +15,7 @@ from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UnknownName, UsageError
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, random_model

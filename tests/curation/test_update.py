@@ -10,7 +10,7 @@ from doxa.curation.update import update
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError, UsageError
 from doxa.inference import judge
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board
 

@@ -1,4 +1,4 @@
-"""The promises of the embedded knowledge base (docs/atlas.md)."""
+"""Properties of the embedded knowledge base (docs/atlas.md)."""
 
 import numpy as np
 import polars as pl
@@ -23,18 +23,17 @@ def everything(world):
 
 
 def test_sizes_and_kinds(world, everything):
-    some = Beliefs.from_frame(everything)
-    assert 4_000 <= len(some.vocabularies.entities) <= 8_000
+    beliefs = Beliefs.from_frame(everything)
+    assert 4_000 <= len(beliefs.vocabularies.entities) <= 8_000
     assert 20_000 <= len(world.train) + len(world.valid) + len(world.test) <= 40_000
-    assert len(some.vocabularies.relations) >= 20
-    kinds = (
-        TripleIndex(some.triples, len(some.vocabularies.entities), len(some.vocabularies.relations))
-    ).mapping_kinds()
+    assert len(beliefs.vocabularies.relations) >= 20
+    facts = TripleIndex(beliefs.triples, len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations))
+    kinds = facts.mapping_kinds()
     assert set(kinds) == {"1-1", "1-N", "N-1", "N-N"}
     assert atlas.ATLAS.stat().st_size < 1_000_000
 
 
-def test_about_one_in_twenty_of_train_is_a_planted_falsehood(world, everything):
+def test_about_one_in_twenty_of_train_is_a_planted_false_belief(world, everything):
     assert 0.04 <= world.planted.mean() <= 0.06
     triple = ["head", "relation", "tail"]
     planted = world.train.filter(pl.Series(world.planted)).select(triple)
@@ -67,7 +66,7 @@ def test_words_are_shared_and_ambiguous(everything):
     assert everything["mention"].is_in(ambiguous.implode()).mean() > 0.5
 
 
-def test_the_demo_asks_what_train_does_not_tell(world):
+def test_the_demo_asks_for_facts_outside_train(world):
     known = set(world.train.select("head", "relation", "tail").rows())
     withheld = world.test.select("head", "relation", "tail").rows()
     for head, relation, tail, _ in QUESTIONS:
@@ -78,7 +77,7 @@ def test_the_demo_asks_what_train_does_not_tell(world):
         assert not known & set(answers)
 
 
-def test_falsehoods_are_marked_for_train_only(world):
+def test_planted_false_beliefs_are_marked_for_train_only(world):
     assert len(world.planted) == len(world.train)
     assert "planted" not in world.train.columns
     assert np.asarray(world.planted).dtype == bool

@@ -13,7 +13,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests import reference
 from tests.worlds import board
 
@@ -91,7 +91,7 @@ def test_probabilities_of_answers_are_measured_before_and_after_their_temperatur
 def test_the_report_has_eq_1_before_and_credence_after(model):
     some = labeled_beliefs(Beliefs.from_frame(board(6)).encode(model.vocabularies), model.known, 0)
     found = calibration_report(model, some, some.positives())
-    plain = np.exp(log_terms(model.pbe, some).mean(axis=1))
+    plain = np.exp(log_terms(model.pbe, some, model.calibration.mention_exponent).mean(axis=1))
     assert found.before.brier == pytest.approx(((plain - (some.label == 1)) ** 2).mean())
     credence = model.credence(some)
     assert found.after.brier == pytest.approx(((credence - (some.label == 1)) ** 2).mean())

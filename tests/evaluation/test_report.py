@@ -15,8 +15,8 @@ from doxa.evaluation.popularity import Popularity
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate
 from doxa.inference import judge
+from doxa.model import fit
 from doxa.slots import Slot
-from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
 SETTINGS = {"dimension": 8, "epochs": 60, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}

@@ -12,8 +12,7 @@ from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.inference.answer import largest
-from doxa.model import Model
-from doxa.training.fit import fit
+from doxa.model import Model, fit
 from tests import reference
 from tests.worlds import board, world_of
 

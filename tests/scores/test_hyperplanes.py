@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doxa.data.triples import TripleIndex
+from doxa.model import fit
 from doxa.scores import SCORES
-from doxa.training.fit import fit
 from tests import reference
 from tests.worlds import beliefs, board, settings_of
 

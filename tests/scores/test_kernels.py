@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from doxa.data.beliefs import Beliefs
 from doxa.evaluation.ranks import _counts as counts
+from doxa.model import fit
 from doxa.scores import kernels
-from doxa.training.fit import fit
 from tests.worlds import board
 
 RANDOM = np.random.default_rng(0)

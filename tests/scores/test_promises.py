@@ -6,11 +6,10 @@ import torch
 
 from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.scores import SCORES
 from doxa.systems import build
 from doxa.training.candidates import draw_candidates, every_candidate
-from doxa.training.fit import fit
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import RowAdagrad
 from tests.worlds import assert_gradients_equal_finite_differences, beliefs, settings_of

@@ -8,9 +8,8 @@ import pytest
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
 from doxa.inference import judge
-from doxa.model import Model
+from doxa.model import Model, fit
 from doxa.storage import models as store
-from doxa.training.fit import fit
 from tests.worlds import board
 
 

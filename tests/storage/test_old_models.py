@@ -86,5 +86,5 @@ def test_an_unknown_setting_is_a_notice(version, tmp_path, caplog):
     (tmp_path / "m" / "model.json").write_text(json.dumps(manifest))
     with caplog.at_level(logging.WARNING, logger="doxa"):
         model = doxa.load(tmp_path / "m")
-    assert "'color'" in caplog.text
+    assert "color" in caplog.text
     assert np.array_equal(model.credence(asked()), doxa.load(OLD / "pbe").credence(asked()))

@@ -6,8 +6,8 @@ import pytest
 
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError, UsageError
+from doxa.model import fit
 from doxa.storage.vectors import export, vectors
-from doxa.training.fit import fit
 from tests.worlds import beliefs, board
 
 

@@ -5,7 +5,7 @@ from doxa.training.automatic import chosen, cores, told
 
 from doxa.config import Settings
 from doxa.data.synthetic import generate
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests.worlds import settings_of
 
 

@@ -17,9 +17,9 @@ from doxa.errors import DoxaError
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
+from doxa.model import fit
 from doxa.slots import Slot
 from doxa.systems import build
-from doxa.training.fit import fit
 from tests.worlds import board
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch": 16, "candidates": 16, "learning_rate": 0.5, "threads": 1}

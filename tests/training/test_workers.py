@@ -8,10 +8,10 @@ import torch
 
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
+from doxa.model import fit
 from doxa.systems import build
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.executors.workers import run_with_workers
-from doxa.training.fit import fit
 from doxa.training.loop import Trainer
 from tests.test_toy_world import SETTINGS, withheld
 from tests.worlds import board, settings_of

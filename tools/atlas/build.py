@@ -1,6 +1,6 @@
-"""Builds the atlas: `python -m tools.atlas.build` writes `atlas.tsv.zst`, `--describe` prints its relations.
+"""Build the atlas: `python -m tools.atlas.build` writes `atlas.tsv.zst`, `--describe` prints its relations.
 
-The same packages give the same bytes: all chance comes from one seed.
+The same packages give the same bytes: all randomness comes from one seed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SEED = 1951
 ATLAS = Path(__file__).parents[2] / "doxa" / "demo" / "atlas.tsv.zst"
 COLUMNS = ("split", "head", "relation", "tail", "mention", "confidence", "planted")
 WITHHELD = {"test": 0.10, "valid": 0.10}
-LEFT_IN_TRAIN = 2  # facts every entity keeps in train
-SEVERAL = 1.5  # «N» from this average on
-# Well-known pairs that go to test, for questions a person can check.
+LEFT_IN_TRAIN = 2  # facts that every entity keeps in train
+SEVERAL = 1.5  # an average from which a side counts as «N»
+# Well-known pairs put into test, for questions a person can check.
 WELL_KNOWN = (
     ("Barcelona (Spain)", "Spain"),
     ("Osaka", "Japan"),
@@ -79,7 +79,7 @@ def split(facts: Sequence[Fact], chance: np.random.Generator) -> dict[str, list[
     known = [frozenset(pair) for pair in WELL_KNOWN]
     for pair in known:
         if pair not in groups:
-            raise ValueError(f"no fact about the well-known pair {sorted(pair)}: mend WELL_KNOWN")
+            raise ValueError(f"no fact about the well-known pair {sorted(pair)}: correct WELL_KNOWN")
     drawn = list(groups)
     shuffled = (drawn[int(place)] for place in chance.permutation(len(drawn)))
     for pair in [*known, *(pair for pair in shuffled if pair not in known)]:
@@ -103,7 +103,7 @@ def beliefs() -> list[Belief]:
     splitting, wording = (np.random.default_rng(seed) for seed in np.random.SeedSequence(SEED).spawn(2))
     parts = split(world.facts, splitting)
     extractor = Extractor(world, wording)
-    planted = extractor.falsehoods(parts["train"])
+    planted = extractor.false_facts(parts["train"])
     lines: list[Belief] = []
     for part, facts in parts.items():
         stated = [(fact, False) for fact in facts] + [(fact, True) for fact in planted if part == "train"]
@@ -142,7 +142,7 @@ def kind(facts: Sequence[Belief]) -> str:
 
 
 def describe(lines: Sequence[Belief]) -> str:
-    """A Markdown table of the relations, most frequent first; falsehoods are not counted."""
+    """A Markdown table of the relations, most frequent first; planted false beliefs are not counted."""
     groups: dict[str, list[Belief]] = defaultdict(list)
     for line in lines:
         if not line.planted:
@@ -151,7 +151,7 @@ def describe(lines: Sequence[Belief]) -> str:
     parts = Counter(line.split for line in lines)
     rows = [
         f"{len(lines):,} beliefs, {len(names):,} entities, {len(groups)} relations; "
-        f"train {parts['train']:,} (of which {sum(line.planted for line in lines):,} planted falsehoods), "
+        f"train {parts['train']:,} (of which {sum(line.planted for line in lines):,} planted false beliefs), "
         f"valid {parts['valid']:,}, test {parts['test']:,}.",
         "",
         "| relation | kind | facts | example |",
@@ -166,7 +166,7 @@ def describe(lines: Sequence[Belief]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Build the atlas, or describe the one that is there."""
+    """Build the atlas, or describe the existing one."""
     parser = argparse.ArgumentParser(prog="python -m tools.atlas.build", description=__doc__)
     parser.add_argument("--describe", action="store_true", help="print the relations of the built atlas")
     if parser.parse_args(arguments).describe:

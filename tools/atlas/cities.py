@@ -22,7 +22,7 @@ MAIN_CITIES = 8
 NEAR_KM, NEAREST, NEAR_CITIES = 250.0, 2, 24
 COMPASS_KM, COMPASS_LINKS, COMPASS_CITIES = 500.0, 2, 16
 LARGER_KM, LARGER_RATIO = 800.0, 2
-EVERY_HABIT = 3  # the largest cities tell all their habits, the others one each
+EVERY_HABIT = 3  # the largest cities have all habits stated, the others one each
 
 
 class Fact(NamedTuple):
@@ -118,7 +118,7 @@ def habits(
     currency_of: Mapping[str, str],
     language_of: Mapping[str, str],
 ) -> Iterator[Fact]:
-    """City and what its country brings along: money, language, dialling code, internet domain.
+    """City and what its country brings along: money, language, dialing code, internet domain.
 
     `language_of` holds only countries with one official language, `currency_of` only those with one currency.
     """
@@ -127,7 +127,7 @@ def habits(
         customs = [
             ("people pay with", currency_of.get(code)),
             ("people speak", language_of.get(code)),
-            ("reached by dialling", country.dialling),
+            ("reached by dialling", country.dialing_code),
             ("web addresses end in", country.domain),
         ]
         for rank, city in enumerate(group):

@@ -1,12 +1,12 @@
-"""A simulated extractor: it words each fact, says how sure it is, and is sometimes wrong.
+"""A simulated extractor: it words each fact, gives a confidence, and is sometimes wrong.
 
-The facts of the atlas come from clean tables, but doxa learns from beliefs that a machine read somewhere.
-So every fact gets a mention, drawn from `tools.atlas.phrases`; a confidence c with
+The facts of the atlas come from clean tables, but doxa learns from automatically extracted beliefs.
+So every fact gets a mention, drawn from `tools.atlas.phrases`, and a confidence c:
 
     logit c = 0.4 + 2.2 s − 1.1 f + 0.9 ε,      ε ~ N(0, 1)
 
-where s = P(relation | phrase) says how specific the phrase is and f = 1 for a falsehood; and some beliefs are
-falsehoods: a true one whose head or tail was replaced.
+where s = P(relation | phrase) is the specificity of the phrase and f = 1 for a false belief. A false belief is a true
+one whose head or tail was replaced.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from tools.atlas.places import distances, eastward, northward
 
 VAGUE_SHARE = 0.7
 FALSE_SHARE = 0.05
-PLAUSIBLE_SHARE = 0.6  # of the falsehoods, these keep to the continent of the entity they replace
-APART_KM = 900.0  # two cities said to be near are at least this far apart in a falsehood
+PLAUSIBLE_SHARE = 0.6  # share of false beliefs whose replacement is on the same continent
+APART_KM = 900.0  # smallest distance of two cities in a false geographic belief
 DRAWS = 60
 GEOGRAPHIC = frozenset({"near", "nearest larger city", "east of", "north of"})
-# Relations that may hold of a pair for which another of the family is stated: no falsehood joins such a pair.
+# Families of related relations: if one holds for a pair, no false belief states another for it.
 FAMILIES = (
     frozenset({"official language", "also spoken", "regional language", "official in", "has most speakers in"}),
     frozenset({"uses currency", "currency of", "formerly used", "former currency of"}),
@@ -53,16 +53,16 @@ def falling(count: int, total: float) -> list[float]:
 
 def wordings() -> dict[str, Wording]:
     """Relation → its phrases, vague ones first."""
-    found: dict[str, Wording] = {}
+    wording_of: dict[str, Wording] = {}
     for relation, clear in CLEAR.items():
         vague = tuple(phrase for phrase, relations in VAGUE.items() if relation in relations)
         weights = falling(len(vague), VAGUE_SHARE) + falling(len(clear), 1.0 - VAGUE_SHARE)
-        found[relation] = Wording(vague + clear, tuple(weights))
-    return found
+        wording_of[relation] = Wording(vague + clear, tuple(weights))
+    return wording_of
 
 
 class Extractor:
-    """Words facts and makes falsehoods; all chance comes from the generator it is given."""
+    """Words facts and makes false beliefs; all randomness comes from one generator."""
 
     def __init__(self, world: World, chance: np.random.Generator) -> None:
         self.world = world
@@ -98,7 +98,7 @@ class Extractor:
         return {(relation, phrase): mass / totals[phrase] for (relation, phrase), mass in joint.items()}
 
     def mention(self, relation: str, false: bool = False) -> str:
-        """A phrase that states the relation; a falsehood takes the vaguer of two, being a misreading."""
+        """A phrase that states the relation; a false belief takes the vaguer of two draws."""
         wording = self.wordings[relation]
         drawn = [
             wording.phrases[int(self.chance.choice(len(wording.phrases), p=wording.weights))] for _ in range(1 + false)
@@ -106,25 +106,25 @@ class Extractor:
         return min(drawn, key=lambda phrase: self.specificity[relation, phrase])
 
     def confidence(self, relation: str, mention: str, false: bool = False) -> float:
-        """How sure the extractor says it is, in (0, 1]."""
+        """The confidence of the extractor, in (0, 1]."""
         noise = self.chance.standard_normal()
         logit = 0.4 + 2.2 * self.specificity[relation, mention] - 1.1 * false + 0.9 * noise
         return round(float(1.0 / (1.0 + np.exp(-logit))), 3)
 
-    def falsehoods(self, facts: Sequence[Fact]) -> list[Fact]:
-        """As many as make `FALSE_SHARE` of the whole, each a different corruption of a different fact."""
+    def false_facts(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Corruptions of different facts, enough to make `FALSE_SHARE` of all beliefs."""
         wanted = round(len(facts) * FALSE_SHARE / (1.0 - FALSE_SHARE))
         made: dict[Fact, None] = {}
         for position in self.chance.permutation(len(facts)):
-            false = self.corrupt_triples(facts[int(position)], at_head=len(made) % 2 == 0)
+            false = self.corrupt(facts[int(position)], at_head=len(made) % 2 == 0)
             if false is not None:
                 made[false] = None
             if len(made) == wanted:
                 break
         return list(made)
 
-    def corrupt_triples(self, fact: Fact, at_head: bool) -> Fact | None:
-        """Replace head or tail by another seen in that place, so that the result is false."""
+    def corrupt(self, fact: Fact, at_head: bool) -> Fact | None:
+        """Replace head or tail by another entity seen in that slot; None if no false result was drawn."""
         original = fact.head if at_head else fact.tail
         home = self.world.continent_of.get(original)
         plausible = self.chance.random() < PLAUSIBLE_SHARE
@@ -139,7 +139,7 @@ class Extractor:
         return None
 
     def surely_false(self, fact: Fact) -> bool:
-        """Whether the fact and all that could be meant by it are untrue."""
+        """Whether the fact, and every relation related to it, is false for this pair."""
         pair = frozenset({fact.head, fact.tail})
         if fact.head == fact.tail or fact in self.true:
             return False

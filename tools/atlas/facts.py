@@ -31,7 +31,7 @@ ENGLISH = Locale("en")
 
 @dataclass(frozen=True)
 class World:
-    """Everything true, and the whereabouts by which a falsehood is made to look plausible."""
+    """All true facts, and the places by which a false belief is made to look plausible."""
 
     facts: list[Fact]
     continent_of: dict[str, str]
@@ -51,9 +51,9 @@ def read_countries(geonames: Any) -> dict[str, Country]:
                 continent=continents[row["continentcode"]],
                 capital=row["capital"].strip(),
                 population=row["population"],
-                dialling=f"+{number.group()}" if number else "",
+                dialing_code=f"+{number.group()}" if number else "",
                 domain=row["tld"],
-                neighbors=tuple(sorted(filter(None, row["neighbors"].split(",")))),
+                neighbors=tuple(sorted(filter(None, row["neighbours"].split(",")))),
             )
     return countries
 
@@ -88,12 +88,12 @@ def script_of(language: str, territory: str = "") -> str | None:
 @cache
 def languages_of(territory: str) -> dict[str, tuple[str | None, float]]:
     """Language code → its standing and the percentage of people who use it."""
-    spoken: dict[str, tuple[str | None, float]] = {}
+    standings: dict[str, tuple[str | None, float]] = {}
     for tag, row in get_global("territory_languages").get(territory, {}).items():
         language = tag.split("_")[0]
-        if language in ENGLISH.languages and (language not in spoken or row["official_status"]):
-            spoken[language] = (row["official_status"], row["population_percent"])
-    return dict(sorted(spoken.items()))
+        if language in ENGLISH.languages and (language not in standings or row["official_status"]):
+            standings[language] = (row["official_status"], row["population_percent"])
+    return dict(sorted(standings.items()))
 
 
 def languages(countries: Mapping[str, Country]) -> Iterator[Fact]:
@@ -165,11 +165,11 @@ def borders(countries: Mapping[str, Country]) -> Iterator[Fact]:
 
 
 def addresses(countries: Mapping[str, Country]) -> Iterator[Fact]:
-    """Country and continent, dialling code, internet domain."""
+    """Country and continent, dialing code, internet domain."""
     for country in countries.values():
         yield Fact(country.name, "on continent", country.continent)
-        if country.dialling:
-            yield Fact(country.name, "dialling code", country.dialling)
+        if country.dialing_code:
+            yield Fact(country.name, "dialling code", country.dialing_code)
         if country.domain:
             yield Fact(country.name, "internet domain", country.domain)
             yield Fact(country.domain, "domain of", country.name)

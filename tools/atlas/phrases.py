@@ -1,8 +1,9 @@
-"""The words by which the simulated extractor finds a relation stated.
+"""The phrases from which the simulated extractor draws mentions.
 
-`CLEAR` phrases are meant for one relation, though their words serve many; a `VAGUE` phrase is shared by two
-to four relations, so that it takes the two entities to tell which is meant. Of the phrases of a relation,
-those that stand first are used most.
+A `CLEAR` phrase belongs to one relation, though its words occur in many. A `VAGUE` phrase is shared by two to four
+relations, so only the two entities show which one is meant. The first phrases of a relation are drawn most often.
+
+Phrases and relation names are data of the shipped atlas and keep its British spelling.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ CLEAR: dict[str, tuple[str, ...]] = {
         "is counted with the continent", "belongs to the continent of", "is a part of the world called",
     ),
     "near": (
-        "is near", "is a short drive from", "is a neighboring town of", "has close by the town of",
+        "is near", "is a short drive from", "is a neighbouring town of", "has close by the town of",
         "is a few kilometres from", "lies in the vicinity of",
     ),
     "nearest larger city": (
@@ -111,7 +112,7 @@ CLEAR: dict[str, tuple[str, ...]] = {
     ),
     "shares a border with": (
         "shares a border with", "borders directly on", "has a land border with",
-        "is a neighboring country of", "has a frontier with", "meets at the frontier",
+        "is a neighbouring country of", "has a frontier with", "meets at the frontier",
     ),
     "has time zone": (
         "has the time zone", "is a country with the time zone", "has clocks in the zone of",

@@ -35,7 +35,7 @@ class Country:
     continent: str
     capital: str
     population: int
-    dialling: str
+    dialing_code: str
     domain: str
     neighbors: tuple[str, ...]
 
@@ -56,7 +56,7 @@ class City:
 
 
 def distances(cities: Sequence[City]) -> Distances:
-    """Great-circle distance in kilometres between all cities.
+    """Great-circle distance in kilometers between all cities.
 
     d = 2 R asin √(sin²(Δφ/2) + cos φ₁ cos φ₂ sin²(Δλ/2))
 
@@ -165,7 +165,7 @@ def name_regions(cities: Sequence[City], states: Mapping[str, str]) -> dict[int,
 
 
 def neighbors(cities: Sequence[City], apart: Distances, within: float) -> Iterator[tuple[City, list[City]]]:
-    """Every city with the others within so many kilometres, nearest first."""
+    """Every city with the others within so many kilometers, nearest first."""
     order = np.argsort(apart, axis=1, kind="stable")
     for row, city in enumerate(cities):
         close = [int(other) for other in order[row] if other != row and apart[row, other] <= within]

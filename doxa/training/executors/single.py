@@ -18,13 +18,12 @@ class SingleProcess:
         self._stopped = False
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
-        done, loss = 0, 0.0
-        for number in steps:
+        loss = 0.0
+        for done, number in enumerate(steps, start=1):
             share = fraction(number)
             if share >= 1 or self._stopped:
                 return
             loss += self.steps.take(number, share)
-            done += 1
             yield EpochProgress(done, loss)
 
     def stop(self) -> None:
