@@ -81,7 +81,9 @@ class Imports(ast.NodeVisitor):
 
     def note(self, names, node):
         parts = [name.split(".") for name in names]
-        self.lines += [(part[1], node.lineno) for part in parts if part[0] == "doxa" and len(part) > 1 and not self.exempt]
+        self.lines += [
+            (part[1], node.lineno) for part in parts if part[0] == "doxa" and len(part) > 1 and not self.exempt
+        ]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
