@@ -218,10 +218,8 @@ def terms(
     else:
         assert isinstance(score, VectorScore)
         tails = scaled(score.pairs(Slot.TAIL, *vectors.triple, vectors.tails), pbe.scale)
-        if isinstance(tails, PairScores):
-            truth = tails.beside(vectors.tail)
-        else:
-            truth = pbe.scale * score.each(*vectors.triple)
+        by_row = tails.beside(vectors.tail) if isinstance(tails, PairScores) else None
+        truth = pbe.scale * score.each(*vectors.triple) if by_row is None else by_row
     for slot, weight in (
         (Slot.HEAD, settings.head_weight),
         (Slot.TAIL, settings.tail_weight),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -46,49 +46,7 @@ class Distribution:
         return self.logits - self.log_total[:, None]
 
 
-class OldNames:
-    """Temporary: names of the former interface, until every caller asks by slot."""
-
-    def _triples(self, head=None, relation=None, tail=None):  # type: ignore[no-untyped-def]
-        like = next(x for x in (head, relation, tail) if x is not None)
-        zero = torch.zeros_like(like)
-        return Batch.of_triples(*(zero if x is None else x for x in (head, relation, tail)))
-
-    def tail_logits(self, head, relation, candidates=None):  # type: ignore[no-untyped-def]
-        return self.logits(Slot.TAIL, self._triples(head, relation), candidates)
-
-    def head_logits(self, relation, tail, candidates=None):  # type: ignore[no-untyped-def]
-        return self.logits(Slot.HEAD, self._triples(None, relation, tail), candidates)
-
-    def relation_logits(self, head, tail, candidates=None):  # type: ignore[no-untyped-def]
-        return self.logits(Slot.RELATION, self._triples(head, None, tail), candidates)
-
-    def _over_seen(self, slot, batch):  # type: ignore[no-untyped-def]
-        d = self.distribution(slot, batch)
-        return d.log_probabilities[:, torch.searchsorted(d.columns, self.seen[slot])]
-
-    def log_tails(self, head, relation):  # type: ignore[no-untyped-def]
-        return self._over_seen(Slot.TAIL, self._triples(head, relation))
-
-    def log_heads(self, relation, tail):  # type: ignore[no-untyped-def]
-        return self._over_seen(Slot.HEAD, self._triples(None, relation, tail))
-
-    def log_relations(self, head, tail):  # type: ignore[no-untyped-def]
-        return self._over_seen(Slot.RELATION, self._triples(head, None, tail))
-
-    def _mention(self, words, offsets, head=None, tail=None):  # type: ignore[no-untyped-def]
-        zero = torch.zeros(len(offsets) - 1, dtype=torch.int64)
-        return Batch(zero if head is None else head, zero, zero if tail is None else tail, words, offsets, zero.float())
-
-    def log_relations_said(self, words, offsets):  # type: ignore[no-untyped-def]
-        return self.mention_distribution(self._mention(words, offsets)).log_probabilities
-
-    def log_relations_with_mention(self, head, tail, words, offsets):  # type: ignore[no-untyped-def]
-        batch = self._mention(words, offsets, head, tail)
-        return self.relation_distribution(batch, mention_exponent=float(self.mention_exponent)).log_probabilities
-
-
-class PBE(OldNames, nn.Module):
+class PBE(nn.Module):
     """The probabilities of the paper over a score and a mention term.
 
     `seen` are the candidates of each slot: E_h, R and E_t, the entities seen as head (tail) in training.
@@ -104,7 +62,6 @@ class PBE(OldNames, nn.Module):
         self.score = score
         self.mention = mention
         self.scale = scale
-        self.mention_exponent, self.memory = torch.ones(()), 0
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
 
@@ -135,10 +92,8 @@ class PBE(OldNames, nn.Module):
         scores = scaled(self.score.against(slot, batch.head, batch.relation, batch.tail, candidates), self.scale)
         return scores.table() if isinstance(scores, PairScores) else scores
 
-    def mention_logits(self, batch: Batch, candidates: Tensor | None = None, *old: Any) -> Tensor:
+    def mention_logits(self, batch: Batch, candidates: Tensor | None = None) -> Tensor:
         """F(r, m) of every candidate relation, (B, C); zero without a mention term (Eq. 11)."""
-        if isinstance(batch, Tensor):
-            batch, candidates = self._mention(batch, candidates), None
         if self.mention is None:
             return torch.zeros(len(batch), self.relations if candidates is None else len(candidates))
         mentions = self.mention.embed(batch.words, batch.offsets)
@@ -231,7 +186,8 @@ def with_mention(
 
 def log_credence(terms: Terms) -> Terms:
     """log Pr(h,r,t,m), a third of the sum of the three terms, (…, 3) → (…) (Eq. 1)."""
-    return terms.mean(-1)  # type: ignore[return-value]
+    mean: Terms = terms.mean(-1)
+    return mean
 
 
 def renormalized(log_probabilities: Tensor, temperature: float | Tensor = 1.0) -> Tensor:

@@ -49,7 +49,7 @@ def _blocks(pbe: PBE, beliefs: Beliefs, memory: int) -> Iterator[Ids]:
 
 @torch.no_grad()
 def decision_score(pbe: PBE, beliefs: Beliefs, rule: str, memory: int = 0) -> Numbers:
-    """The number of each triple that is compared with its relation's threshold, (n,); the mention is ignored.
+    """The number of each triple that its relation's threshold is applied to, (n,), without the mention (Section 5.4).
 
     For the rule `learned` without weights it is that of `entities`.
     """

@@ -25,7 +25,7 @@ MAX_CUTS = 512
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """σ_r, one threshold per relation.
+    """σ_r, one threshold per relation (Section 5.4).
 
     `by_relation` is NaN for a relation without labeled validation triples; `overall` is used there.
     """

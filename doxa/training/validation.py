@@ -55,7 +55,14 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
     by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
     tasks = answers(settings, words=pbe.mention is not None)
     slots = [slot for task in tasks for slot in by_task.get(task, ())]
-    return lambda: float(np.mean([Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr for slot in slots]))
+
+    def mean_mrr() -> float:
+        total = 0.0
+        for slot in slots:
+            total += Metrics.of(ranks(pbe, slot, sample, known).filtered).mrr
+        return total / len(slots)
+
+    return mean_mrr
 
 
 def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
