@@ -361,7 +361,7 @@ class Model:
             words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
             facts=len(self.known),
             settings={group: self.settings.group(group) for group in GROUPS},
-            training=dict(self.origin),
+            training=dict(self.origin) | ({"last_epoch": dict(self.curve[-1])} if self.curve else {}),
             calibration={
                 "rule": judge.rule,
                 "curve": judge.curve.kind,
