@@ -311,7 +311,7 @@ class Model:
         return similar(self, entity, top, relation)
 
     def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
-        """Pairs of entities that may be the same, of similarity `min_similarity` or more; see `doxa.curation.similar`."""
+        """Pairs of entities that may be the same, of `min_similarity` or more; see `doxa.curation.similar`."""
         from doxa.curation.similar import duplicates
 
         return duplicates(self, top, min_similarity)
