@@ -9,7 +9,7 @@ import doxa as library
 from doxa import formats
 from doxa.data.beliefs import Beliefs
 from doxa.model import Model
-from doxa.training.fit import fit
+from doxa.model import fit
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 
