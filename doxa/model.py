@@ -311,7 +311,7 @@ class Model:
         return similar(self, entity, top, relation)
 
     def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
-        """Pairs of entities that may be the same, of similarity `min_similarity` or more; see `doxa.curation.similar`."""
+        """Pairs of entities that may be the same, of `min_similarity` or more; see `doxa.curation.similar`."""
         from doxa.curation.similar import duplicates
 
         return duplicates(self, top, min_similarity)
@@ -361,7 +361,7 @@ class Model:
             words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
             facts=len(self.known),
             settings={group: self.settings.group(group) for group in GROUPS},
-            training=dict(self.origin),
+            training=dict(self.origin) | ({"last_epoch": dict(self.curve[-1])} if self.curve else {}),
             calibration={
                 "rule": judge.rule,
                 "curve": judge.curve.kind,

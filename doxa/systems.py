@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-QUESTIONS = TASKS = ("entity", "relation", "classification")
+TASKS = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
 

@@ -7,9 +7,7 @@ import pytest
 
 import doxa as library
 from doxa import formats
-from doxa.data.beliefs import Beliefs
 from doxa.model import Model
-from doxa.model import fit
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 
@@ -31,7 +29,7 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     formats.write(board(5), folder / "b.tsv")
     values = dict(assignment.split("=") for assignment in QUICK if assignment != "--set")
-    fit(Beliefs.from_frame(board(5)), **{name: int(value) for name, value in values.items()}).save(folder / "m")
+    Model.fit(board(5), **{name: int(value) for name, value in values.items()}).save(folder / "m")
     return folder / "m"
 
 
@@ -56,6 +54,8 @@ def test_info_shows_groups_and_marks_what_is_not_default(doxa, model, monkeypatc
 def test_info_of_a_real_model(doxa, model):
     description = json.loads(doxa("info", model, "--json")[1])
     assert set(INFO) <= set(description)
+    assert list(description["settings"]) == ["model", "training", "judging", "running"]
+    assert description["training"]["last_epoch"]["epoch"] == 3
     assert "pbe on the score translation: 25 entities" in doxa("info", model)[1]
 
 
