@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -373,6 +374,17 @@ class Model:
             },
         )
 
+
+def _name_settings(function: Any) -> None:
+    """Show every setting as a keyword in the signature of a function that takes them as keyword arguments."""
+    shown = signature(function)
+    named = [parameter for parameter in shown.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    named += [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in DEFAULTS.items()]
+    function.__signature__ = shown.replace(parameters=named)
+
+
+DEFAULTS = Settings().as_dict()
+_name_settings(Model.fit.__func__)  # type: ignore[attr-defined]
 
 fit = Model.fit
 load = Model.load

@@ -212,6 +212,7 @@ def update(
     terminal.say(f"{out}: {updated.model!r}")
     terminal.say(
         f"{counts['beliefs']:,} beliefs added, {counts['retracted']:,} retracted, "
-        f"{counts['new_entities']:,} new entities, {counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
+        f"{counts['new_entities']:,} new entities, "
+        f"{counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
     )
     terminal.say(str(updated.drift))

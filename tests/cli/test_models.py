@@ -59,6 +59,14 @@ def test_info_of_a_real_model(doxa, model):
     assert "pbe on the score translation: 25 entities" in doxa("info", model)[1]
 
 
+def test_options_of_the_score_are_marked_too(doxa, tmp_path):
+    formats.write(board(4), tmp_path / "b.tsv")
+    assert doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *QUICK, "--set", "norm=1")[0] == 0
+    text = doxa("info", tmp_path / "m")[1]
+    assert "* norm" in text
+    assert "* score" not in text
+
+
 def test_one_belief_is_judged(doxa, model):
     code, text, _ = doxa("judge", model, "1,1", "up", "1,2", "--mention", "one step up")
     assert code == 0
@@ -114,4 +122,6 @@ def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
     assert (code, "already holds a model\n  pass --force to replace it" in err) == (1, True)
     assert doxa("calibrate", place, valid, "--out", tmp_path / "m2", "--force")[0] == 0
     assert doxa("calibrate", place, valid, "--set", "base_rates=0.5")[0] == 2
+    code, _, err = doxa("calibrate", place, valid, "--set", "dimension=5")
+    assert (code, "setting dimension takes effect only in training" in err) == (2, True)
     assert doxa("calibrate", place, tmp_path / "none.tsv")[0] == 1

@@ -41,7 +41,7 @@ def test_words_sum_to_f_and_terms_multiply_to_the_credence(seed):
         )
     )
     other = int(explanation.relation_runner_up.name[1:])
-    difference = reference.mention_score(world, 1, [0, 3, 1]) - reference.said(world, other, [0, 3, 1])
+    difference = reference.mention_score(world, 1, [0, 3, 1]) - reference.mention_score(world, other, [0, 3, 1])
     assert sum(word.contrast for word in explanation.mention.words) == pytest.approx(difference)
 
 

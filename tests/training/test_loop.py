@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from doxa.data.beliefs import Beliefs
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.systems import build
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import TrainingLoop
@@ -262,6 +262,32 @@ def test_resuming_with_other_running_settings_works(checkpoint, values):
 @pytest.mark.parametrize("values", [{"decision_rule": "score"}, {"base_rate": 0.2}], ids=str)
 def test_resuming_with_other_judging_settings_works(checkpoint, values):
     assert resumable(checkpoint, **values).state.step == 5
+
+
+def test_the_default_of_an_option_may_be_written_out(checkpoint):
+    assert resumable(checkpoint, norm=2, alpha=4.0).state.step == 5
+
+
+def test_an_option_left_out_is_not_an_option_of_the_checkpoint(tmp_path):
+    path = tmp_path / "c.safetensors"
+    killed_at(loop_of(SMALL.changed(norm=1), checkpoint=path), 2)
+    with pytest.raises(UsageError, match="other settings: norm=1"):
+        loop_of(SMALL).resume(Checkpoint.load(path))
+
+
+def test_a_run_that_stops_on_accuracy_keeps_its_judging_settings(tmp_path):
+    path, settings = tmp_path / "c.safetensors", SMALL.changed(stop_on="accuracy")
+    killed_at(loop_of(settings, checkpoint=path), 2)
+    loop_of(settings).resume(Checkpoint.load(path))
+    with pytest.raises(UsageError, match="other settings: decision_rule=product"):
+        loop_of(settings.changed(decision_rule="score")).resume(Checkpoint.load(path))
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused(checkpoint):
+    saved = Checkpoint.load(checkpoint)
+    earlier = {("best_quality" if name == "best_metric" else name): value for name, value in saved.state.items()}
+    with pytest.raises(BadFile, match="made by another version"):
+        loop_of(SMALL.changed(batch_size=8)).resume(Checkpoint(saved.tensors, earlier))
 
 
 def test_other_running_settings_change_no_bit_of_a_resumed_run(checkpoint):
