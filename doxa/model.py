@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -311,7 +312,7 @@ class Model:
         return similar(self, entity, top, relation)
 
     def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
-        """Pairs of entities that may be the same, of similarity `min_similarity` or more; see `doxa.curation.similar`."""
+        """Pairs of entities that may be the same, of `min_similarity` or more; see `doxa.curation.similar`."""
         from doxa.curation.similar import duplicates
 
         return duplicates(self, top, min_similarity)
@@ -361,7 +362,7 @@ class Model:
             words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
             facts=len(self.known),
             settings={group: self.settings.group(group) for group in GROUPS},
-            training=dict(self.origin),
+            training=dict(self.origin) | ({"last_epoch": dict(self.curve[-1])} if self.curve else {}),
             calibration={
                 "rule": judge.rule,
                 "curve": judge.curve.kind,
@@ -373,6 +374,17 @@ class Model:
             },
         )
 
+
+def _name_settings(function: Any) -> None:
+    """Show every setting as a keyword in the signature of a function that takes them as keyword arguments."""
+    shown = signature(function)
+    named = [parameter for parameter in shown.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    named += [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in DEFAULTS.items()]
+    function.__signature__ = shown.replace(parameters=named)
+
+
+DEFAULTS = Settings().as_dict()
+_name_settings(Model.fit.__func__)  # type: ignore[attr-defined]
 
 fit = Model.fit
 load = Model.load

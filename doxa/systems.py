@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-QUESTIONS = TASKS = ("entity", "relation", "classification")
+TASKS = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
 
@@ -161,13 +161,13 @@ def option_fields() -> dict[str, Field[Any]]:
 
 def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     """`["dimension=50", "norm=1"]` → `{"dimension": 50, "norm": 1}`, each value in its setting's type."""
-    known = {**option_fields(), **FIELDS}
+    known = option_fields() | {name: knob for name, knob in FIELDS.items() if knob.metadata}
     values: dict[str, Any] = {}
     for assignment in assignments:
         name, equals, text = (part.strip() for part in assignment.partition("="))
         if not equals:
             raise UsageError(f"a setting is name=value, not {assignment!r}")
-        if name not in known or not known[name].metadata:
+        if name not in known:
             Settings().changed(**{name: text})  # says what an earlier name is called now
             raise UsageError(f"no setting {name!r}.{did_you_mean(name, known)}", "`doxa settings` lists them all")
         values[name] = parse(known[name], text)

@@ -1,4 +1,4 @@
-"""The paper in slow, obvious numpy: one function per equation, no tricks. The fast code is held to these."""
+"""The paper in slow, obvious numpy: one function per equation, no tricks. The fast code is compared with these."""
 
 import math
 import re
@@ -17,7 +17,7 @@ def score(world, h, r, t):
     return world.scale * (world.alpha - norm(step, world.p))
 
 
-def said(world, r, words):
+def mention_score(world, r, words):
     """Eq. 11: F(r, m) = Wᵀφ(m) · r + β, φ(m) the set of words."""
     total = sum((world.word[w] for w in set(words)), np.zeros(world.relation.shape[1]))
     return float(total @ world.relation[r]) + world.beta
@@ -44,16 +44,17 @@ def pr_relation(world, h, r, t):
     return softmax_share(score(world, h, r, t), [score(world, h, x, t) for x in world.relations])
 
 
-def pr_relation_said(world, r, words):
+def pr_relation_by_mention(world, r, words):
     """Eq. 12"""
-    return softmax_share(said(world, r, words), [said(world, x, words) for x in world.relations])
+    return softmax_share(mention_score(world, r, words), [mention_score(world, x, words) for x in world.relations])
 
 
-def pr_relation_with_mention(world, h, r, t, words, share=1.0):
-    """Eq. 6, renormalized over R, words to the power of their share; without words Pr(r|h,t) alone."""
+def pr_relation_with_mention(world, h, r, t, words, exponent=1.0):
+    """Eq. 6, renormalized over R, Pr(r|m) to the power of the exponent; without words Pr(r|h,t) alone."""
     if not words:
         return pr_relation(world, h, r, t)
-    product = [pr_relation(world, h, x, t) * pr_relation_said(world, x, words) ** share for x in world.relations]
+    by_mention = [pr_relation_by_mention(world, x, words) ** exponent for x in world.relations]
+    product = [pr_relation(world, h, x, t) * by_mention[x] for x in world.relations]
     return product[r] / sum(product)
 
 
@@ -68,14 +69,14 @@ def logistic(x, floor):
     return min(1 / (1 + math.exp(-x)) + floor, 1)
 
 
-def negative_log(true_value, other_values, k, floor, share=1.0):
+def negative_log(true_value, other_values, k, floor, label=1.0):
     """Eqs 13–16: log Pr(1|truth) + k · E log Pr(0|other), Pr(0|·) = 1 − σ(·) (+ floor).
 
-    Only a `share` of the truth is held; the rest is refused like the others.
+    With a soft label c the first part is c · log Pr(1|truth) + (1 − c) · log Pr(0|truth).
     """
     expectation = sum(math.log(logistic(-v, floor)) for v in other_values) / max(len(other_values), 1)
-    held = share * math.log(logistic(true_value, floor)) + (1 - share) * math.log(logistic(-true_value, floor))
-    return held + k * expectation
+    first = label * math.log(logistic(true_value, floor)) + (1 - label) * math.log(logistic(-true_value, floor))
+    return first + k * expectation
 
 
 def hinge(true_value, other_values, margin):
@@ -85,8 +86,8 @@ def hinge(true_value, other_values, margin):
 
 
 def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6, margin=1.0, known=(),
-                  share=1.0):  # fmt: skip
-    """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against given candidates.
+                  label=1.0):  # fmt: skip
+    """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against candidates.
 
     A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in.
     """
@@ -100,19 +101,19 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
         "head": (true, [score(world, x, r, t) for x in heads], epsilon),
         "relation": (true, [score(world, h, x, t) for x in relations], epsilon),
         "tail": (true, [score(world, h, r, x) for x in tails], epsilon),
-        "said": (said(world, r, words), [said(world, x, words) for x in relations], eta),
+        "mention": (mention_score(world, r, words), [mention_score(world, x, words) for x in relations], eta),
     }
-    found = {}
+    estimates = {}
     for name, (value, others, floor) in groups.items():
-        if name == "said" and not words:
-            found[name] = 0.0
+        if name == "mention" and not words:
+            estimates[name] = 0.0
         elif estimator == "negative":
-            found[name] = negative_log(value, others, k, floor, share)
+            estimates[name] = negative_log(value, others, k, floor, label)
         elif estimator == "margin":
-            found[name] = hinge(value, others, margin)
+            estimates[name] = hinge(value, others, margin)
         else:
-            found[name] = math.log(softmax_share(value, [value, *others]))
-    return found
+            estimates[name] = math.log(softmax_share(value, [value, *others]))
+    return estimates
 
 
 def log_credence(terms, weights):
@@ -173,11 +174,11 @@ def best_threshold(scores, labels, blur):
     return next(sigma for sigma in tries if right(sigma) > most - 1e-9)
 
 
-def regression(signs, labels, around, held):
-    """Logistic regression with an offset, by small steps: Σ log(1 + exp(−y w·x)) + held · Σ (w − around)², the last
+def regression(features, labels, around, shrinkage):
+    """Logistic regression with an offset, by small steps: Σ log(1 + exp(−y w·x)) + shrinkage · Σ (w − around)², the last
     twentieth as much for the offset."""
-    x = np.column_stack([signs, np.ones(len(signs))])
-    w, away = np.array(around, float), held * np.array([1.0] * (x.shape[1] - 1) + [1 / 20])
+    x = np.column_stack([features, np.ones(len(features))])
+    w, away = np.array(around, float), shrinkage * np.array([1.0] * (x.shape[1] - 1) + [1 / 20])
     for _ in range(20_000):
         pulls = sum(-y * row / (1 + math.exp(y * float(row @ w))) for row, y in zip(x, labels, strict=True))
         w = w - (pulls + 2 * away * (w - around)) / len(x)
@@ -186,7 +187,7 @@ def regression(signs, labels, around, held):
     return w
 
 
-def crowds(triples, relation):
+def answers_per_query(triples, relation):
     """Heads per tail and tails per head of a relation on average, each triple counted once; 1 and 1 without any."""
     pairs = {(h, t) for h, r, t in triples if r == relation}
     heads, tails = {h for h, _ in pairs}, {t for _, t in pairs}
@@ -195,7 +196,7 @@ def crowds(triples, relation):
 
 def mapping_kind(triples, relation):
     """1-1, 1-N, N-1, N-N by the averages of heads per tail and tails per head."""
-    heads_per_tail, tails_per_head = crowds(triples, relation)
+    heads_per_tail, tails_per_head = answers_per_query(triples, relation)
     return f"{'N' if heads_per_tail >= 1.5 else '1'}-{'N' if tails_per_head >= 1.5 else '1'}"
 
 
@@ -279,7 +280,7 @@ def neural_tensor(h, t, head_map, tail_map, bias, output, slices):
 
 def translation_weight(triples, relation):
     """w = 1 / log(heads per tail + tails per head)"""
-    return 1 / math.log(sum(crowds(triples, relation)))
+    return 1 / math.log(sum(answers_per_query(triples, relation)))
 
 
 def weighted_translation(h, r, t, weight, alpha, p):
@@ -294,7 +295,7 @@ def hyperplane(h, t, step, normal):
     return -(norm(gap, 2) ** 2)
 
 
-def slant(step, normal, epsilon=1e-3):
+def slant_penalty(step, normal, epsilon=1e-3):
     """[cos²(d, w) − ε²]₊"""
     cosine = float(step @ normal) / (norm(step, 2) * norm(normal, 2))
     return max(0.0, cosine**2 - epsilon**2)
@@ -302,16 +303,17 @@ def slant(step, normal, epsilon=1e-3):
 
 def head_share(triples, relation):
     """Bernoulli rule: the head is replaced with probability tails per head / (tails per head + heads per tail)."""
-    heads_per_tail, tails_per_head = crowds(triples, relation)
+    heads_per_tail, tails_per_head = answers_per_query(triples, relation)
     return tails_per_head / (tails_per_head + heads_per_tail)
 
 
-def heard(triples, belief, crowd):
-    """How much the head and the tail question of a belief count: a crowd's worth of their known answers at most."""
+def answer_caps(triples, belief, cap):
+    """Weights of the head and the tail query of a belief: one with more than `cap` known answers counts as if it had
+    that many."""
     head, relation, tail = belief
     heads = len({h for h, r, t in triples if (r, t) == (relation, tail)})
     tails = len({t for h, r, t in triples if (h, r) == (head, relation)})
-    return min(1, crowd / max(heads, 1)), min(1, crowd / max(tails, 1))
+    return min(1, cap / max(heads, 1)), min(1, cap / max(tails, 1))
 
 
 def squares(vectors):
@@ -319,21 +321,21 @@ def squares(vectors):
     return sum(x**2 for v in vectors for x in v)
 
 
-def diffused(vectors, triples, steps):
+def smoothed(vectors, triples, steps):
     """x ← ½ x + ½ mean of the neighbors' x, steps times, then back to the first length"""
     count = len(vectors)
     neighbors = [{t for h, _, t in triples if h == e} | {h for h, _, t in triples if t == e} for e in range(count)]
     moved = [np.array(v, float) for v in vectors]
     for _ in range(steps):
         means = [sum((moved[n] for n in near), np.zeros_like(moved[0])) / max(len(near), 1) for near in neighbors]
-        moved = [(own + mean) / 2 for own, mean in zip(moved, means, strict=True)]
+        moved = [(vector + mean) / 2 for vector, mean in zip(moved, means, strict=True)]
     return np.array([v * norm(u, 2) / norm(v, 2) for u, v in zip(vectors, moved, strict=True)])
 
 
 def completion(world, known, relations, top, any_entity=False):
     """The new beliefs of highest credence, by scoring all pairs of which one (any_entity) or both stand in their place
     of the relation in a known belief; no entity with itself, unless a known belief of the relation has that."""
-    found = []
+    scored = []
     for r in relations:
         loops = any(h == t for h, x, t in known if x == r)
         heads, tails = {h for h, x, _ in known if x == r}, {t for _, x, t in known if x == r}
@@ -341,8 +343,8 @@ def completion(world, known, relations, top, any_entity=False):
             for t in world.seen_tails:
                 fits = (h in heads or t in tails) if any_entity else (h in heads and t in tails)
                 if fits and (h, r, t) not in known and (loops or h != t):
-                    found.append((credence(world, h, r, t, []), (h, r, t)))
-    return [triple for _, triple in sorted(found, key=lambda one: (-one[0], one[1]))[:top]]
+                    scored.append((credence(world, h, r, t, []), (h, r, t)))
+    return [triple for _, triple in sorted(scored, key=lambda one: (-one[0], one[1]))[:top]]
 
 
 def suspicion(world, belief, known, alternative):
@@ -353,11 +355,11 @@ def suspicion(world, belief, known, alternative):
     h, r, t = belief
     total = -math.log(credence(world, h, r, t, []))
     better_tail, sides = None, []
-    for column, own, seen in ((0, h, world.seen_heads), (2, t, world.seen_tails)):
+    for column, truth, seen in ((0, h, world.seen_heads), (2, t, world.seen_tails)):
         put = (lambda x: (x, r, t)) if column == 0 else (lambda x: (h, r, x))
-        own_score = score(world, h, r, t)
-        leads = {x: score(world, *put(x)) - own_score for x in range(len(world.entity)) if x != own}
-        best = max((x for x in seen if x != own), key=lambda x: leads[x])
+        true_score = score(world, h, r, t)
+        leads = {x: score(world, *put(x)) - true_score for x in range(len(world.entity)) if x != truth}
+        best = max((x for x in seen if x != truth), key=lambda x: leads[x])
         total += alternative * max(leads[best], 0)
         groups = {}
         for one in known:
@@ -394,9 +396,9 @@ def settled(world, beliefs, start, spread, steps, rate, other, firmness, sharpne
         x = start + spread * z
         total = firmness * sum(z * z)
         for belief in beliefs:
-            own = true(belief, x)
-            total -= math.log(softmax_share(own, [own, *(true(belief, e) for e in known)]))
-            total -= other * math.log(softmax_share(own, [own, *asked(belief, x)]))
+            true_value = true(belief, x)
+            total -= math.log(softmax_share(true_value, [true_value, *(true(belief, e) for e in known)]))
+            total -= other * math.log(softmax_share(true_value, [true_value, *asked(belief, x)]))
         return total
 
     def suits(e):

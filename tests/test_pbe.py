@@ -1,4 +1,4 @@
-"""Eqs 1, 6–12 against the slow twin, in float64."""
+"""Eqs 1, 6–12 against the reference, in float64."""
 
 import numpy as np
 import pytest
@@ -8,47 +8,54 @@ from hypothesis import strategies as st
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
+from doxa.pbe import log_credence
+from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
-from tests.worlds import beliefs, random_pbe
+from tests.worlds import batch_of, beliefs, random_pbe
 
 SEEDS = st.integers(0, 10_000)
 NORMS = st.sampled_from([1, 2])
-
-
-def batch(rows):
-    """rows of (h, r, t, words) → Batch"""
-    h, r, t = (torch.tensor([row[i] for row in rows]) for i in range(3))
-    lengths = [len(row[3]) for row in rows]
-    words = torch.tensor([w for row in rows for w in row[3]], dtype=torch.long)
-    offsets = torch.tensor(np.concatenate([[0], np.cumsum(lengths)]))
-    return Batch(h, r, t, words, offsets, torch.full((len(rows),), float("nan"), dtype=torch.float64))
-
-
 ROWS = [(0, 0, 1, [0, 2]), (5, 3, 6, []), (2, 1, 2, [4]), (3, 2, 1, [0, 1, 2, 3])]
+
+
+def replaced(slot, row, candidate):
+    """The ids of a row with a candidate in one slot."""
+    return tuple(candidate if slot == column else row[column] for column in Slot)
+
+
+PROBABILITY = {Slot.HEAD: reference.pr_head, Slot.RELATION: reference.pr_relation, Slot.TAIL: reference.pr_tail}
+
+
+def probabilities(pbe, slot, batch, **options):
+    """Pr of every candidate of a slot, (B, C), in the order of `pbe.seen`; the softmax may have further columns."""
+    distribution = pbe.distribution(slot, batch, **options)
+    values = distribution.log_probabilities.exp()
+    others = ~torch.isin(distribution.columns, pbe.seen[slot])
+    assert (values[:, others] == 0).all()
+    return values[:, ~others]
 
 
 @given(SEEDS, NORMS)
 @settings(max_examples=25, deadline=None)
 def test_probabilities_equal_the_reference(seed, norm):
     pbe, world = random_pbe(seed, norm=norm)
-    b = batch(ROWS)
-    tails = pbe.log_tails(b.head, b.relation).exp()
-    heads = pbe.log_heads(b.relation, b.tail).exp()
-    relations = pbe.log_relations(b.head, b.tail).exp()
-    said = pbe.log_relations_said(b.words, b.offsets).exp()
-    both = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets).exp()
-    for i, (h, r, t, words) in enumerate(ROWS):
-        assert np.allclose(tails[i].tolist(), [reference.pr_tail(world, h, r, x) for x in world.seen_tails], atol=1e-9)
-        assert np.allclose(heads[i].tolist(), [reference.pr_head(world, x, r, t) for x in world.seen_heads], atol=1e-9)
-        assert np.allclose(relations[i].tolist(), [reference.pr_relation(world, h, x, t) for x in world.relations])
-        assert np.allclose(said[i].tolist(), [reference.pr_relation_said(world, x, words) for x in world.relations])
-        expected = [reference.pr_relation_with_mention(world, h, x, t, words) for x in world.relations]
-        assert np.allclose(both[i].tolist(), expected)
-    pbe.mention_exponent.fill_(0.3)
-    less = pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets).exp()
+    batch = batch_of(ROWS)
+    by_slot = {slot: probabilities(pbe, slot, batch) for slot in Slot}
+    by_mention = pbe.mention_distribution(batch).log_probabilities.exp()
+    by_both = pbe.relation_distribution(batch).log_probabilities.exp()
+    for i, row in enumerate(ROWS):
+        h, _, t, words = row
+        for slot, expected in PROBABILITY.items():
+            values = [expected(world, *replaced(slot, row, x)) for x in pbe.seen[slot].tolist()]
+            assert np.allclose(by_slot[slot][i].tolist(), values, atol=1e-9)
+        values = [reference.pr_relation_by_mention(world, x, words) for x in world.relations]
+        assert np.allclose(by_mention[i].tolist(), values)
+        values = [reference.pr_relation_with_mention(world, h, x, t, words) for x in world.relations]
+        assert np.allclose(by_both[i].tolist(), values)
+    weaker = pbe.relation_distribution(batch, mention_exponent=0.3).log_probabilities.exp()
     for i, (h, _, t, words) in enumerate(ROWS):
-        expected = [reference.pr_relation_with_mention(world, h, x, t, words, 0.3) for x in world.relations]
-        assert np.allclose(less[i].tolist(), expected)
+        values = [reference.pr_relation_with_mention(world, h, x, t, words, 0.3) for x in world.relations]
+        assert np.allclose(weaker[i].tolist(), values)
 
 
 @given(SEEDS, NORMS)
@@ -56,53 +63,103 @@ def test_probabilities_equal_the_reference(seed, norm):
 def test_credence_is_the_geometric_mean_of_the_three_terms(seed, norm):
     pbe, world = random_pbe(seed, norm=norm)
     expected = [reference.credence(world, *row) for row in ROWS]
-    assert np.allclose(pbe.log_credence(batch(ROWS)).exp().tolist(), expected, atol=1e-9)
+    terms = pbe.log_terms(batch_of(ROWS))
+    assert np.allclose(log_credence(terms).exp().tolist(), expected, atol=1e-9)
+    assert np.allclose(np.exp(log_credence(terms.detach().numpy())), expected, atol=1e-9)
 
 
-def test_each_question_sums_to_one():
-    pbe, _ = random_pbe(1)
-    b = batch(ROWS)
-    for logs in (
-        pbe.log_tails(b.head, b.relation),
-        pbe.log_heads(b.relation, b.tail),
-        pbe.log_relations(b.head, b.tail),
-        pbe.log_relations_with_mention(b.head, b.tail, b.words, b.offsets),
-    ):
-        assert torch.allclose(logs.exp().sum(1), torch.ones(len(b), dtype=torch.float64))
+def test_the_mention_exponent_reaches_the_terms():
+    pbe, world = random_pbe(7)
+    terms = pbe.log_terms(batch_of(ROWS), mention_exponent=0.3)
+    expected = [reference.pr_relation_with_mention(world, h, r, t, words, 0.3) for h, r, t, words in ROWS]
+    assert np.allclose(terms[:, Slot.RELATION].exp().tolist(), expected)
 
 
-def test_an_entity_never_seen_in_its_position_joins_the_candidates():
+def test_the_logits_of_every_slot_agree_with_the_logit_of_the_belief():
+    pbe, world = random_pbe(8)
+    batch = batch_of(ROWS)
+    truth = pbe.logit(batch)
+    assert truth.tolist() == pytest.approx([reference.score(world, h, r, t) for h, r, t, _ in ROWS])
+    for slot in Slot:
+        every = pbe.logits(slot, batch)
+        assert torch.allclose(every.gather(1, batch.column(slot)[:, None]).squeeze(1), truth, atol=1e-6)
+        candidates = torch.tensor([3, 0])
+        assert torch.allclose(pbe.logits(slot, batch, candidates), every[:, candidates])
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few seen", "most seen"])
+def test_each_query_sums_to_one(few):
+    """Whether only the candidates are scored, or all entities and the others dropped."""
+    pbe, world = random_pbe(1)
+    if few:
+        pbe.seen_heads, pbe.seen_tails = torch.tensor([1, 4]), torch.tensor([0, 2, 3])
+        world.seen_heads, world.seen_tails = [1, 4], [0, 2, 3]
+    batch = batch_of(ROWS)
+    for slot in Slot:
+        values = probabilities(pbe, slot, batch)
+        assert values.shape == (len(ROWS), len(pbe.seen[slot]))
+        assert torch.allclose(values.sum(1), torch.ones(len(batch), dtype=torch.float64))
+    total = pbe.relation_distribution(batch).log_probabilities.exp().sum(1)
+    assert torch.allclose(total, torch.ones(len(batch), dtype=torch.float64))
+    tails = [[reference.pr_tail(world, h, r, x) for x in world.seen_tails] for h, r, _, _ in ROWS]
+    assert np.allclose(probabilities(pbe, Slot.TAIL, batch).tolist(), tails, atol=1e-9)
+
+
+@pytest.mark.parametrize("slot", Slot)
+def test_known_answers_can_be_left_out_of_a_distribution(slot):
+    """The others share their probability as a softmax over the candidates that are left."""
+    pbe, _ = random_pbe(9)
+    batch = batch_of(ROWS)
+    known = np.array([0, 0, 2]), np.array([1, 3, 2])
+    whole, rest = pbe.distribution(slot, batch), pbe.distribution(slot, batch, without=known)
+    for i in range(len(ROWS)):
+        dropped = torch.isin(whole.columns, torch.tensor(known[1][known[0] == i]))
+        kept = whole.log_probabilities[i].exp().masked_fill(dropped, 0)
+        assert torch.allclose(rest.log_probabilities[i].exp(), kept / kept.sum())
+
+
+@pytest.mark.parametrize("slot", Slot)
+def test_a_temperature_flattens_or_sharpens_a_distribution(slot):
+    pbe, _ = random_pbe(10)
+    batch = batch_of(ROWS)
+    plain, flat = probabilities(pbe, slot, batch), probabilities(pbe, slot, batch, temperature=2.5)
+    powers = plain ** (1 / 2.5)
+    assert torch.allclose(flat, powers / powers.sum(1, keepdim=True))
+
+
+def test_an_entity_never_seen_in_its_slot_joins_the_candidates():
     pbe, world = random_pbe(2)
     head, tail = 6, 0  # neither is in E_h, E_t
-    b = batch([(head, 1, tail, [])])
+    terms = pbe.log_terms(batch_of([(head, 1, tail, [])]))
     value = reference.score(world, head, 1, tail)
-    others = [reference.score(world, head, 1, x) for x in world.seen_tails]
-    expected = reference.softmax_share(value, [value, *others])
-    assert pbe.log_terms(b)[0, 2].exp().item() == pytest.approx(expected)
+    for slot, seen in zip(ENTITY_SLOTS, (world.seen_heads, world.seen_tails), strict=True):
+        others = [reference.score(world, *replaced(slot, (head, 1, tail), x)) for x in seen]
+        expected = reference.softmax_share(value, [value, *others])
+        assert terms[0, slot].exp().item() == pytest.approx(expected)
 
 
-def test_without_a_mention_term_words_say_nothing():
+def test_without_a_mention_term_words_change_nothing():
     pbe, world = random_pbe(3, mentions=False)
-    b = batch(ROWS)
     assert pbe.mention is None
     expected = [reference.credence(world, h, r, t, []) for h, r, t, _ in ROWS]
-    assert np.allclose(pbe.log_credence(b).exp().tolist(), expected)
+    assert np.allclose(log_credence(pbe.log_terms(batch_of(ROWS))).exp().tolist(), expected)
 
 
 def test_a_batch_is_the_rows_of_the_beliefs():
-    some = beliefs([("a", "r", "b", "x y"), ("b", "s", "c", None), ("c", "r", "a", "z y")],
-                   ("head", "relation", "tail", "mention"))  # fmt: skip
-    b = Batch.of(some, np.array([2, 1]))
-    assert isinstance(some, Beliefs)
-    assert b.head.tolist() == some.head[[2, 1]].tolist()
-    assert [some.vocabularies.words[w] for w in b.words.tolist()] == ["z", "y"]
-    assert b.mentioned.tolist() == [True, False]
+    train = beliefs([("a", "r", "b", "x y"), ("b", "s", "c", None), ("c", "r", "a", "z y")],
+                    ("head", "relation", "tail", "mention"))  # fmt: skip
+    batch = Batch.of(train, np.array([2, 1]))
+    assert isinstance(train, Beliefs)
+    assert batch.head.tolist() == train.head[[2, 1]].tolist()
+    assert [train.vocabularies.words[w] for w in batch.words.tolist()] == ["z", "y"]
+    assert batch.mentioned.tolist() == [True, False]
 
 
 def test_blocks_cover_every_row_once_within_bounds(monkeypatch):
     pbe, _ = random_pbe(0)
-    monkeypatch.setattr("doxa.pbe.BLOCK_BYTES", 4 * 7 * 3)
-    monkeypatch.setattr("doxa.pbe.BLOCK_ROWS", 2)
+    monkeypatch.setattr("doxa.data.blocks.BLOCK_BYTES", 4 * 7 * 3)
+    monkeypatch.setattr("doxa.data.blocks.BLOCK_ROWS", 2)
     blocks = list(pbe.blocks(8))
     assert [len(block) for block in blocks] == [3, 3, 2]
     assert np.concatenate(blocks).tolist() == list(range(8))
+    assert [len(block) for block in pbe.blocks(3, memory=1)] == [1, 1, 1]

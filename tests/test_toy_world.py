@@ -29,9 +29,9 @@ def withheld(seed, size=6):
     table = board(size).drop("mention")
     inside = {str(i) for i in range(1, size - 1)}
     inner = [i for i, (h, _, t) in enumerate(table.rows()) if set(h.split(",")) | set(t.split(",")) <= inside]
-    held = int(np.random.default_rng(seed).choice(inner))
-    kept = np.delete(np.arange(len(table)), held)
-    return Beliefs.from_frame(table[kept.tolist()]), table.row(held)
+    withheld_row = int(np.random.default_rng(seed).choice(inner))
+    kept = np.delete(np.arange(len(table)), withheld_row)
+    return Beliefs.from_frame(table[kept.tolist()]), table.row(withheld_row)
 
 
 @pytest.mark.parametrize(
@@ -50,28 +50,28 @@ def test_a_withheld_step_comes_first(seed, more):
 
 
 def test_words_decide_where_the_graph_cannot():
-    """Two relations hold between the same pairs; only what was said tells them apart."""
+    """Two relations hold between the same pairs; only the mentions tell them apart."""
     rows = []
     for i in range(12):
-        said = ("was born in", "saw the light of day in") if i % 2 else ("lives in", "has a flat in")
-        rows.append((f"p{i}", "born" if i % 2 else "lives", f"c{i % 4}", said[i // 2 % 2]))
-    some = beliefs(rows, ("head", "relation", "tail", "mention"))
-    model = fit(some, seed=0, threads=1, **SETTINGS)
+        phrases = ("was born in", "saw the light of day in") if i % 2 else ("lives in", "has a flat in")
+        rows.append((f"p{i}", "born" if i % 2 else "lives", f"c{i % 4}", phrases[i // 2 % 2]))
+    train = beliefs(rows, ("head", "relation", "tail", "mention"))
+    model = fit(train, seed=0, threads=1, **SETTINGS)
     for person in ("p0", "p1"):
         assert model.relations(person, "c3", mention="was born in", top=1)[0].name == "born"
         assert model.relations(person, "c3", mention="Lives in", top=1)[0].name == "lives"
 
 
 def test_the_confidence_objective_recovers_high_and_low():
-    """Eq. 5: beliefs given with confidence 0.9 end above those given with 0.2."""
+    """Eq. 5: beliefs with confidence 0.9 end above those with 0.2."""
     table = board(4)
     high = np.arange(len(table)) % 3 > 0
-    some = Beliefs.from_frame(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
+    train = Beliefs.from_frame(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
     more = {"objective": "confidence", "negative_weight": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
-    model = fit(some, seed=0, threads=1, **(SETTINGS | more))
-    found = np.exp(estimated_log_credence(model.pbe, model.settings, some))
-    assert found[high].min() > 0.5
-    assert found[~high].max() < 0.3
+    model = fit(train, seed=0, threads=1, **(SETTINGS | more))
+    credence = np.exp(estimated_log_credence(model.pbe, model.settings, train))
+    assert credence[high].min() > 0.5
+    assert credence[~high].max() < 0.3
 
 
 KINDS, EACH, RELATIONS = 4, 30, 3
@@ -80,7 +80,7 @@ KINDS, EACH, RELATIONS = 4, 30, 3
 def confident_world(seed):
     """Things of four kinds; a relation leads from each kind to one other, and is believed to a degree of its own there.
 
-    Returns beliefs to learn from, to validate with, and withheld ones: three fifths, a tenth and the rest of them all.
+    Returns beliefs to train on, to validate with, and withheld ones: three fifths, a tenth and the rest of them all.
     """
     random = np.random.default_rng(seed)
     degrees = random.permutation(np.linspace(0.15, 1, KINDS * RELATIONS)).reshape(KINDS, RELATIONS)

@@ -1,6 +1,6 @@
 """Small worlds for tests: random ones to compare with the reference, and a board whose answers are forced."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -10,14 +10,16 @@ from doxa.calibration.curves import Curve
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.scores import SCORES
-from doxa.scores.pairwise import table_of
+from doxa.scores.pairwise import Places, table_of
 from doxa.slots import Slot
 from doxa.systems import assemble, score_options
+from doxa.training.objective import batch_loss
 
 
 @dataclass
@@ -60,6 +62,35 @@ def heads(score, relation, tail, candidates=None):
 
 def relations(score, head, tail, candidates=None):
     return table_of(score.against(Slot.RELATION, head, None, tail, candidates))
+
+
+def batch_of(rows, confidence=None):
+    """A batch of rows (head, relation, tail, words), all by id; without confidence unless a list of it is passed."""
+    head, relation, tail = (torch.tensor([row[column] for row in rows]) for column in range(3))
+    words = torch.tensor([word for row in rows for word in row[3]], dtype=torch.long)
+    offsets = torch.tensor(np.concatenate([[0], np.cumsum([len(row[3]) for row in rows])]))
+    values = [float("nan")] * len(rows) if confidence is None else confidence
+    return Batch(head, relation, tail, words, offsets, torch.tensor(values, dtype=torch.float64))
+
+
+def losses(pbe, batch, candidates, settings, term_weights=None):
+    """The loss of each belief of a batch, (B,): `batch_loss` of a batch of this belief alone."""
+
+    def one(i):
+        start, end = batch.offsets[i : i + 2].tolist()
+        words, offsets = batch.words[start:end], torch.tensor([0, end - start])
+        columns = (column[i : i + 1] for column in (batch.head, batch.relation, batch.tail))
+        weights = {name: factors[i : i + 1] for name, factors in (term_weights or {}).items()}
+        true = {slot: _row(places, i) for slot, places in candidates.true_places(batch).items()}
+        single = Batch(*columns, words, offsets, batch.confidence[i : i + 1])
+        return batch_loss(pbe, single, replace(candidates, true=true), settings, weights)
+
+    return torch.stack([one(i) for i in range(len(batch))])
+
+
+def _row(places, row):
+    columns = places.columns[places.rows == row]
+    return Places(torch.zeros_like(columns), columns)
 
 
 def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
@@ -124,6 +155,24 @@ def world_of(pbe: PBE, settings: Settings) -> World:
 
 def beliefs(rows, columns=("head", "relation", "tail")) -> Beliefs:
     return Beliefs.from_frame(pl.DataFrame(rows, schema=list(columns), orient="row"))
+
+
+def random_beliefs(seed, count=6, entities=7, relations=4):
+    """Beliefs with the ids of a random model, in a small space with many known facts; `count` rows of them to use."""
+    random = np.random.default_rng(seed)
+    names, links = [f"e{i}" for i in range(entities)], [f"r{i}" for i in range(relations)]
+    every = [(names[i], links[i % relations], names[i], "w0 w1 w2 w3 w4") for i in range(entities)]
+    rows = [
+        (names[h], links[r], names[t], " ".join(f"w{w}" for w in random.permutation(5)[: random.integers(3)]))
+        for h, r, t in random.integers(0, (entities, relations, entities), (count + 40, 3))
+    ]
+    table = beliefs([*every, *rows], ("head", "relation", "tail", "mention"))
+    return table, np.arange(entities, entities + count)
+
+
+def row_of(table, row):
+    """One belief by id, as the reference takes it: (head, relation, tail, words)."""
+    return (*table.triples[row].tolist(), table.mention.take(np.array([row])).values.tolist())
 
 
 def board(size=6, words=True):

@@ -83,7 +83,7 @@ def complete(
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            any_entity=any_entity, contradicting=contradicting, **memory_limit(memory), report=report,
+            any_entity=any_entity, contradicting=contradicting, memory=memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
@@ -126,7 +126,7 @@ def audit(
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
-        suspects = run(loaded, beliefs, top, **memory_limit(memory), report=lambda fraction: bar(fraction, ""))
+        suspects = run(loaded, beliefs, top, memory=memory_limit(memory), report=lambda fraction: bar(fraction, ""))
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")
     if suspects.unseen:
@@ -208,10 +208,11 @@ def update(
     with terminal.progress("updating") as bar:
         updated = run(loaded, added, retracted, labeled, epochs=epochs, seed=seed, report=bar)
     updated.model.save(out, force)
-    done = updated.counts
+    counts = updated.counts
     terminal.say(f"{out}: {updated.model!r}")
     terminal.say(
-        f"{done['beliefs']:,} beliefs added, {done['retracted']:,} retracted, {done['new_entities']:,} new entities, "
-        f"{done['new_relations']:,} relations, {done['new_words']:,} words in {done['seconds']:.1f} s"
+        f"{counts['beliefs']:,} beliefs added, {counts['retracted']:,} retracted, "
+        f"{counts['new_entities']:,} new entities, "
+        f"{counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
     )
     terminal.say(str(updated.drift))

@@ -78,7 +78,7 @@ def evaluate(
     with terminal.busy("evaluating") as state:
         evaluation = run(
             loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,
-            **memory_limit(memory), report=lambda task: state(f"evaluating: {task}"),
+            memory=memory_limit(memory), report=lambda task: state(f"evaluating: {task}"),
         )  # fmt: skip
     terminal.show_evaluation(evaluation)
     if plot is not None and evaluation.calibration is not None:

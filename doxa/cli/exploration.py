@@ -85,13 +85,12 @@ def duplicates(
 
     Example: `doxa duplicates model --top 50 --out pairs.tsv`
     """
-    from doxa.curation.similar import duplicates as run
     from doxa.data.atomic import written
     from doxa.model import Model
     from doxa.render import terminal
 
     check_output("--out", out, model, model)
-    pairs = run(Model.load(model), top, least)
+    pairs = Model.load(model).duplicates(top, least)
     if out is not None:
         with written(out) as unfinished:
             pairs.to_frame().write_csv(unfinished, separator="\t", quote_style="never")

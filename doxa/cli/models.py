@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -144,6 +146,7 @@ def calibrate(
     from doxa.systems import parse_assignments
 
     values = parse_assignments(set_)
+    _check_judging(values)
     target = model if out is None else out
     in_place = target.resolve() == model.resolve()
     if not in_place:
@@ -161,6 +164,17 @@ def calibrate(
     terminal.say(f"{target}: calibrated on {len(beliefs):,} beliefs of {path}")
 
 
+def _check_judging(values: Mapping[str, Any]) -> None:
+    """Refuse settings that a trained model cannot change."""
+    from doxa.config import Settings
+
+    judging = Settings().group("judging")
+    for name in values:
+        if name not in judging:
+            expected = ", ".join(judging)
+            raise UsageError(f"setting {name} takes effect only in training", f"settings of judging are: {expected}")
+
+
 def info(model: ModelFolder, json_: JsonOption = False) -> None:
     """Describe a model: system, sizes, settings, training and calibration.
 
@@ -171,14 +185,14 @@ def info(model: ModelFolder, json_: JsonOption = False) -> None:
     """
     from doxa.model import Model
     from doxa.render import terminal
-    from doxa.systems import recipe
+    from doxa.systems import recipe, score_options
 
     description = Model.load(model).info().as_dict()
     if json_:
         print(json.dumps(description, ensure_ascii=False))
         return
-    defaults = recipe({"system": description["system"], "score": description["score"]}).as_dict()
-    terminal.show_info(description, defaults)
+    defaults = recipe({"system": description["system"], "score": description["score"]})
+    terminal.show_info(description, defaults.as_dict() | asdict(score_options(defaults)))
 
 
 def export(

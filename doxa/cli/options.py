@@ -82,9 +82,9 @@ MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The wor
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def memory_limit(text: str) -> dict[str, Any]:
-    """The argument `memory` in bytes, if --memory was passed."""
-    return {"memory": parse_size(text)} if text else {}
+def memory_limit(text: str) -> int:
+    """The value of --memory in bytes; 0 = automatic."""
+    return parse_size(text) if text else 0
 
 
 def parse_size(text: str) -> int:

@@ -12,14 +12,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from doxa.data.columns import COLUMNS
 from doxa.data.mentions import Ragged, encode_words, words
 from doxa.data.sources import as_frame
 from doxa.data.vocabulary import Ids, Vocabularies, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
 from doxa.slots import Slot
-
-FRAME = ("head", "relation", "tail", "mention", "confidence", "label")
-"""The columns of a frame of beliefs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +132,7 @@ class Beliefs:
             table = self.take(np.arange(start, min(start + rows, len(self)))).to_frame()
             if not np.isnan(self.confidence).all() and "confidence" not in table.columns:
                 table = table.with_columns(pl.lit(None, pl.Float64).alias("confidence"))
-            yield table.select(name for name in FRAME if name in table.columns)
+            yield table.select(name for name in COLUMNS if name in table.columns)
 
     def __len__(self) -> int:
         return len(self.head)

@@ -101,24 +101,6 @@ class TripleIndex:
         pairs = distinct(self.triples[:, Slot.RELATION] * self.entities + self.triples[:, slot])
         return np.divmod(pairs, self.entities)
 
-    def tails(self, head: Ids, relation: Ids) -> Pairs:
-        return self.answers(Slot.TAIL, head, relation, None)
-
-    def heads(self, relation: Ids, tail: Ids) -> Pairs:
-        return self.answers(Slot.HEAD, None, relation, tail)
-
-    def links(self, head: Ids, tail: Ids) -> Pairs:
-        return self.answers(Slot.RELATION, head, None, tail)
-
-    def tail_counts(self, head: Ids, relation: Ids) -> Ids:
-        return self.count_answers(Slot.TAIL, head, relation, None)
-
-    def head_counts(self, relation: Ids, tail: Ids) -> Ids:
-        return self.count_answers(Slot.HEAD, None, relation, tail)
-
-    def positions(self, column: int) -> Pairs:
-        return self.seen(Slot(column))
-
     @cached_property
     def counts(self) -> Ids:
         """How many facts each relation has."""
@@ -145,8 +127,6 @@ class TripleIndex:
     @cached_property
     def _by_slot(self) -> _BySlot:
         return _BySlot(self)
-
-    grown, places = grow, rows_of
 
 
 class _BySlot:

@@ -104,7 +104,8 @@ def best_candidates(
     place = largest(logits, top)
     values = np.take_along_axis(logits.numpy(), place, 1)
     shown = np.isfinite(values)
-    probability = np.exp(values - distribution.log_total.numpy()[:, None], where=shown, out=np.zeros_like(values))
+    total = distribution.log_total.numpy()[:, None]
+    probability = np.exp(np.subtract(values, total, where=shown, out=np.full_like(values, -np.inf)))
     keys = np.sort(known[0] * len(names) + known[1])
     wanted = np.arange(len(logits))[:, None] * len(names) + ids[place]
     is_known = np.searchsorted(keys, wanted, "right") > np.searchsorted(keys, wanted)

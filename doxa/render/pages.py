@@ -34,7 +34,7 @@ th { color: #6b7f91 } td.number { text-align: right; font-variant-numeric: tabul
 def explanation_page(explanation: Explanation) -> str:
     """The explanation of a belief as a page, with a picture of the entities around it."""
     title = " · ".join(explanation.belief[:3])
-    sections = (_summary, _words, _runners_up, _similar_beliefs, _influences, _neighborhood)
+    sections = (_summary, _words, _runners_up, _similar_facts, _influences, _neighborhood)
     body = "\n".join(part for section in sections for part in section(explanation))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
@@ -93,9 +93,9 @@ def _comparison(what: str, rival: RunnerUp, terms: dict[str, float]) -> str:
     )
 
 
-def _similar_beliefs(explanation: Explanation) -> Iterator[str]:
+def _similar_facts(explanation: Explanation) -> Iterator[str]:
     if explanation.similar_facts:
-        yield f"<h2>The most similar known beliefs of {escape(explanation.belief[1])}</h2>"
+        yield f"<h2>The most similar known facts of {escape(explanation.belief[1])}</h2>"
         rows = [(escape(fact.head), escape(fact.tail), f"{fact.head_similarity:+.2f}", f"{fact.tail_similarity:+.2f}")
                 for fact in explanation.similar_facts]  # fmt: skip
         yield _table(("head", "tail", "similarity of heads", "of tails"), rows)

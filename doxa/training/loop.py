@@ -18,8 +18,10 @@ from typing import Any
 
 from torch import Tensor
 
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import BadFile, DoxaError, UsageError
+from doxa.systems import from_saved, score_options
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.executors import Executor
 from doxa.training.executors.single import SingleProcess
@@ -241,9 +243,8 @@ class TrainingLoop:
         state = dict(checkpoint.state)
         if state.pop("inputs") != self.inputs:
             raise UsageError("the checkpoint was made from other beliefs", remedy="force")
-        before = state.pop("settings")
-        fixed = self.settings.group("model") | self.settings.group("training")
-        differing = [f"{name}={before.get(name)}" for name, value in fixed.items() if before.get(name) != value]
+        before, now = _fixed(from_saved(state.pop("settings"))), _fixed(self.settings)
+        differing = [f"{name}={before.get(name)}" for name, value in now.items() if before.get(name) != value]
         if differing:
             raise UsageError(
                 f"the checkpoint was made with other settings: {', '.join(differing)}",
@@ -254,7 +255,19 @@ class TrainingLoop:
         for name, tensor in checkpoint.tensors.items():
             part, _, rest = name.partition(".")
             parts[part][rest] = tensor
-        self.pbe.load_state_dict(parts["weights"])
-        self.steps.optimizer.load(parts["optimizer"])
+        try:
+            self.pbe.load_state_dict(parts["weights"])
+            self.steps.optimizer.load(parts["optimizer"])
+            self.state = TrainState.from_dict(state)
+        except (KeyError, RuntimeError, TypeError) as fault:
+            raise BadFile("the checkpoint was made by another version", "start again without resuming") from fault
         self.best = parts["best"] or None
-        self.state = TrainState.from_dict(state)
+
+
+def _fixed(settings: Settings) -> dict[str, Any]:
+    """The settings that must not change when a run is resumed, every option of the score among them.
+
+    Judging settings are free, unless the run stops on accuracy, which depends on them.
+    """
+    fixed = settings.group("model") | asdict(score_options(settings)) | settings.group("training")
+    return fixed | (settings.group("judging") if settings.metric == "accuracy" else {})

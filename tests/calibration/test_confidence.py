@@ -1,4 +1,4 @@
-"""Confidence out: what a belief would be expected to carry, and how well that is foretold."""
+"""Confidence out: what a belief would be expected to carry, and how well it is predicted."""
 
 import math
 from dataclasses import replace
@@ -9,12 +9,14 @@ import pytest
 import torch
 
 from doxa.calibration.confidence import estimated_log_credence
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import CannotAnswer
 from doxa.evaluation.confidence import ndcg, with_known_tails
 from doxa.evaluation.report import evaluate
 from doxa.model import Model, fit
+from doxa.slots import Slot
 from tests.worlds import board
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.3, "threads": 1}
@@ -34,30 +36,30 @@ def model(request):
     return fit(train, valid, objective=request.param, **SETTINGS)
 
 
-def test_the_confidence_of_each_relation_is_foretold(model):
-    some = confident()
-    found = model.confidence(some)
-    sure = some.confidence > 0.5
-    assert found[sure].mean() > 1.4 * found[~sure].mean()
-    assert ((found >= 0) & (found <= 1)).all()
+def test_the_confidence_of_each_relation_is_predicted(model):
+    sample = confident()
+    result = model.confidence(sample)
+    sure = sample.confidence > 0.5
+    assert result[sure].mean() > 1.4 * result[~sure].mean()
+    assert ((result >= 0) & (result <= 1)).all()
 
 
 def test_what_was_never_seen_has_no_confidence(model):
-    strange = Beliefs.from_frame(board(4, words=False)[:1].with_columns(tail=pl.lit("elsewhere"), confidence=0.5))
-    assert np.isnan(model.confidence(strange)).all()
+    unseen = Beliefs.from_frame(board(4, words=False)[:1].with_columns(tail=pl.lit("elsewhere"), confidence=0.5))
+    assert np.isnan(model.confidence(unseen)).all()
 
 
 def test_the_report_is_the_error_of_that(model):
-    some = confident()
-    found = evaluate(model, some, ["confidence"]).confidence
-    error = model.confidence(some) - some.encode(model.vocabularies).confidence
-    assert found.mse == pytest.approx(np.mean(error**2))
-    assert found.mae == pytest.approx(np.mean(np.abs(error)))
-    assert found.spearman > 0.5
-    assert set(found.as_dict()) == {"mse", "mae", "spearman", "ndcg", "ndcg_exponential"}
+    sample = confident()
+    result = evaluate(model, sample, ["confidence"]).confidence
+    error = model.confidence(sample) - sample.encode(model.vocabularies).confidence
+    assert result.mse == pytest.approx(np.mean(error**2))
+    assert result.mae == pytest.approx(np.mean(np.abs(error)))
+    assert result.spearman > 0.5
+    assert set(result.as_dict()) == {"mse", "mae", "spearman", "ndcg", "ndcg_exponential"}
 
 
-def test_a_saved_model_foretells_the_same(model, tmp_path):
+def test_a_saved_model_predicts_the_same(model, tmp_path):
     model.save(tmp_path / "m")
     assert np.array_equal(Model.load(tmp_path / "m").confidence(confident()), model.confidence(confident()))
 
@@ -71,7 +73,7 @@ def test_a_model_that_saw_none_cannot_tell():
 
 def test_ranking_tails_by_confidence_is_measured_by_hand(model):
     names = model.vocabularies
-    some = Beliefs.from_frame(
+    sample = Beliefs.from_frame(
         pl.DataFrame(
             {
                 "head": ["0,0", "0,0", "1,1"],
@@ -82,19 +84,20 @@ def test_ranking_tails_by_confidence_is_measured_by_hand(model):
         )
     ).encode(names)
     place = []
-    for h, r, t in some.triples.tolist():
-        scores = model.pbe.tail_logits(torch.tensor([h]), torch.tensor([r]))[0]
+    for h, r, t in sample.triples.tolist():
+        query = Batch.of_triples(*torch.tensor([[h], [r], [t]]))
+        scores = model.pbe.logits(Slot.TAIL, query)[0]
         place.append(1 + int((scores > scores[t]).sum()))
     first = (0.9 / math.log2(1 + place[0]) + 0.3 / math.log2(1 + place[1])) / (0.9 / 1 + 0.3 / math.log2(3))
-    assert ndcg(model, some.triples, some.confidence) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)
+    assert ndcg(model, sample.triples, sample.confidence) == pytest.approx((first + 1 / math.log2(1 + place[2])) / 2)
 
 
 def test_the_known_tails_of_a_question_count_in_its_ndcg():
     table = board(4, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 24).tolist()))
-    some = Beliefs.from_frame(table)
-    model = fit(some, validation_fraction=0.0, **SETTINGS)
-    assert model.known_confidence == pytest.approx(some.confidence[np.lexsort(model_order(some))])
-    known = some.encode(model.vocabularies)
+    sample = Beliefs.from_frame(table)
+    model = fit(sample, validation_fraction=0.0, **SETTINGS)
+    assert model.known_confidence == pytest.approx(sample.confidence[np.lexsort(model_order(sample))])
+    known = sample.encode(model.vocabularies)
     again, other = known.take(np.array([3])), replace(known.take(np.array([3])), tail=known.head[3:4])
     assert len(with_known_tails(model, again)[0]) == 1, "what is asked about stands there once"
     triples, worth = with_known_tails(model, other)
@@ -102,15 +105,15 @@ def test_the_known_tails_of_a_question_count_in_its_ndcg():
     assert worth.tolist() == pytest.approx([known.confidence[3]] * 2)
 
 
-def model_order(some):
+def model_order(sample):
     """Keys by which facts are sorted, the last first."""
-    return some.tail, some.relation, some.head
+    return sample.tail, sample.relation, sample.head
 
 
-def test_confidence_0_is_held_false():
+def test_confidence_0_is_classified_as_false():
     table = board(4, words=False).with_columns(confidence=pl.Series([0.0] + [0.7] * 23))
-    some = Beliefs.from_frame(table)
-    assert len(some.positives()) == 23
-    model = fit(some, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
+    sample = Beliefs.from_frame(table)
+    assert len(sample.positives()) == 23
+    model = fit(sample, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
     assert len(model.train) == 23
-    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, some.encode(model.vocabularies))).all()
+    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, sample.encode(model.vocabularies))).all()

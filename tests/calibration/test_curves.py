@@ -32,8 +32,8 @@ def test_odds_that_follow_a_logistic_curve_are_found_again():
     def chance(x, r):
         return logistic(0.7 * x + 3)
 
-    found = fit_curve(*world(chance), relations=1)
-    assert gap(found, chance) < 0.04
+    result = fit_curve(*world(chance), relations=1)
+    assert gap(result, chance) < 0.04
     assert _fit_kind("platt", *true_labels(world(chance)), 1).slope == pytest.approx(0.7, abs=0.03)
 
 
@@ -47,9 +47,9 @@ def test_relations_that_differ_get_curves_of_their_own():
     def chance(x, r):
         return logistic(np.where(r == 0, 0.5, 2.0) * (x + np.where(r == 0, 3, 7)))
 
-    found = fit_curve(*world(chance, relations=2), relations=2)
-    assert "by relation" in found.kind
-    assert gap(found, chance, relations=2) < 0.06
+    result = fit_curve(*world(chance, relations=2), relations=2)
+    assert "by relation" in result.kind
+    assert gap(result, chance, relations=2) < 0.06
     alike = _fit_kind("platt", *true_labels(world(chance, relations=2)), 2)
     assert gap(alike, chance, relations=2) > 0.2
 
@@ -58,10 +58,10 @@ def test_steps_are_found_where_no_logistic_curve_fits():
     def chance(x, r):
         return np.where(x < -7, 0.1, np.where(x < -3, 0.5, 0.8))
 
-    found = fit_curve(*world(chance), relations=1)
-    assert found.kind.startswith("isotonic")
+    result = fit_curve(*world(chance), relations=1)
+    assert result.kind.startswith("isotonic")
     x = np.array([-9.0, -5.0, -1.0])
-    assert found.probability(x, np.zeros(3, int)).tolist() == pytest.approx([0.1, 0.5, 0.8], abs=0.04)
+    assert result.probability(x, np.zeros(3, int)).tolist() == pytest.approx([0.1, 0.5, 0.8], abs=0.04)
 
 
 def test_a_relation_with_few_labels_stays_near_all_the_others():
@@ -71,11 +71,11 @@ def test_a_relation_with_few_labels_stays_near_all_the_others():
     inputs, relation, label = world(chance, count=5000)
     few = np.array([-5.5, -4.5, -5.2]), np.array([1, 1, 1]), np.array([-1, -1, -1], np.int8)
     data = [np.concatenate(parts) for parts in zip((inputs, relation, label), few, strict=True)]
-    found = _fit_kind("platt by relation", data[0], data[1], (data[2] == 1).astype(float), 3)
+    result = _fit_kind("platt by relation", data[0], data[1], (data[2] == 1).astype(float), 3)
     x = np.array([-5.0])
-    assert found.probability(x, np.array([0]))[0] == pytest.approx(0.5, abs=0.03)
-    assert 0.3 < found.probability(x, np.array([1]))[0] < 0.49
-    assert found.probability(x, np.array([2]))[0] == pytest.approx(found.probability(x, np.array([-1]))[0])
+    assert result.probability(x, np.array([0]))[0] == pytest.approx(0.5, abs=0.03)
+    assert 0.3 < result.probability(x, np.array([1]))[0] < 0.49
+    assert result.probability(x, np.array([2]))[0] == pytest.approx(result.probability(x, np.array([-1]))[0])
 
 
 def test_the_fit_is_the_minimum_of_the_penalised_log_loss():
@@ -111,20 +111,20 @@ def test_a_curve_is_read_back_as_it_was_written(kind):
     data = true_labels(world(lambda x, r: logistic(x + 4 + r), relations=3, count=500))
     made = _fit_kind(kind, *data, 3)
     stored = json.loads(json.dumps(made.as_dict(lambda number: f"r{number}")))
-    found = Curve.from_dict(stored, 3, lambda names: np.array([int(name[1:]) for name in names]))
+    result = Curve.from_dict(stored, 3, lambda names: np.array([int(name[1:]) for name in names]))
     x, r = np.linspace(-12, 3, 40), np.arange(40) % 4 - 1
-    assert np.array_equal(found.probability(x, r), made.probability(x, r))
+    assert np.array_equal(result.probability(x, r), made.probability(x, r))
 
 
 def test_the_chosen_kind_is_the_best_on_labels_it_has_not_seen_and_holds_on_new_ones():
     def chance(x, r):
         return logistic((x + 5) * (1 + r))
 
-    found = fit_curve(*world(chance, relations=2, count=2000), relations=2)
-    assert found.losses[found.kind] == min(found.losses.values())
-    assert set(found.losses) == set(KINDS)
+    result = fit_curve(*world(chance, relations=2, count=2000), relations=2)
+    assert result.losses[result.kind] == min(result.losses.values())
+    assert set(result.losses) == set(KINDS)
     inputs, relation, label = world(chance, relations=2, seed=1)
-    assert Reliability.of(found.probability(inputs, relation), label == 1).ece < 0.03
+    assert Reliability.of(result.probability(inputs, relation), label == 1).ece < 0.03
 
 
 def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
@@ -132,15 +132,15 @@ def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
     upside_down = np.arange(40.0), nothing, np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
     too_few = np.array([1.0, 2.0]), nothing[:2], np.array([1, -1], np.int8)
     one_kind = np.arange(30.0), nothing[:30], np.ones(30, np.int8)
-    for data, said in (
+    for data, message in (
         (upside_down, "does not tell true from false"),
         (too_few, "too few validation beliefs"),
         (one_kind, "too few validation beliefs"),
     ):
-        found = fit_curve(*data, relations=1)
-        assert found.kind == "none"
-        assert found.probability(np.array([0.0, 2.0]), np.array([0, 0])).tolist() == pytest.approx([0.5, logistic(2)])
-        assert said in caplog.text
+        result = fit_curve(*data, relations=1)
+        assert result.kind == "none"
+        assert result.probability(np.array([0.0, 2.0]), np.array([0, 0])).tolist() == pytest.approx([0.5, logistic(2)])
+        assert message in caplog.text
         caplog.clear()
 
 

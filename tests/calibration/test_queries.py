@@ -18,10 +18,10 @@ ROWS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_other_known_answers_are_struck_out_and_the_right_one_stays(kind):
-    some = beliefs(ROWS, ("head", "relation", "tail", "mention"))
-    model = fit(some, dimension=4, epochs=2, validation_fraction=0.0, threads=1)
-    some = some.encode(model.vocabularies)
-    queries = held_out_queries(model.pbe, some, model.known, kind)
+    sample = beliefs(ROWS, ("head", "relation", "tail", "mention"))
+    model = fit(sample, dimension=4, epochs=2, validation_fraction=0.0, threads=1)
+    sample = sample.encode(model.vocabularies)
+    queries = held_out_queries(model.pbe, sample, model.known, kind)
     asked = [row for row in ROWS if kind != "relation_with_mention" or row[3]]
     assert len(queries) == len(asked)
     with torch.no_grad():
@@ -41,16 +41,16 @@ def test_other_known_answers_are_struck_out_and_the_right_one_stays(kind):
 
 
 def test_a_question_whose_answer_is_no_candidate_is_not_asked():
-    some = beliefs(ROWS, ("head", "relation", "tail", "mention"))
-    model = fit(some, dimension=4, epochs=1, validation_fraction=0.0, threads=1)
+    sample = beliefs(ROWS, ("head", "relation", "tail", "mention"))
+    model = fit(sample, dimension=4, epochs=1, validation_fraction=0.0, threads=1)
     backwards = beliefs([("tea", "likes", "ann")], ("head", "relation", "tail")).encode(model.vocabularies)
     assert len(held_out_queries(model.pbe, backwards, model.known, "tail")) == 0
     assert len(held_out_queries(model.pbe, backwards, model.known, "relation")) == 1
 
 
 def test_probabilities_of_new_answers_sum_to_one_among_themselves():
-    some = beliefs(ROWS, ("head", "relation", "tail", "mention"))
-    model = fit(some, dimension=4, epochs=2, validation_fraction=0.0, threads=1)
+    sample = beliefs(ROWS, ("head", "relation", "tail", "mention"))
+    model = fit(sample, dimension=4, epochs=2, validation_fraction=0.0, threads=1)
     new = model.tails("bob", "likes", top=99, new_only=True)
     assert {answer.name for answer in new} == {"milk"}
     assert sum(answer.probability for answer in new) == pytest.approx(1)

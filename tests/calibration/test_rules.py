@@ -1,4 +1,4 @@
-"""What is held against a threshold: the product of probabilities, Pr(t|h,r) or the score itself."""
+"""What is compared with a threshold: the product of probabilities, Pr(t|h,r) or the score itself."""
 
 import math
 
@@ -15,6 +15,7 @@ from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError
 from doxa.inference import judge
 from doxa.model import fit
+from doxa.slots import Slot
 from tests import reference
 from tests.worlds import beliefs, board, random_pbe, settings_of
 
@@ -30,9 +31,9 @@ def world():
     return every.take(np.arange(ENTITIES, len(every)))
 
 
-def in_words(slow, some):
-    said = [some.mention.take(np.array([i])).values.tolist() for i in range(len(some))]
-    return [(slow, *triple, words) for triple, words in zip(some.triples.tolist(), said, strict=True)]
+def in_words(slow, sample):
+    word_ids = [sample.mention.take(np.array([i])).values.tolist() for i in range(len(sample))]
+    return [(slow, *triple, words) for triple, words in zip(sample.triples.tolist(), word_ids, strict=True)]
 
 
 def slow_score(slow, h, r, t, rule):
@@ -58,16 +59,16 @@ def random_model(seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_evidence_equals_the_reference(seed, rule):
     pbe, slow = random_model(seed)
-    some = world()
-    expected = [slow_score(slow, *triple, rule) for triple in some.triples.tolist()]
-    assert decision_score(pbe, some, rule).tolist() == pytest.approx(expected)
+    sample = world()
+    expected = [slow_score(slow, *triple, rule) for triple in sample.triples.tolist()]
+    assert decision_score(pbe, sample, rule).tolist() == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("rule", RULES)
 def test_credence_is_grounded_on_the_evidence_and_with_the_product_the_mention_speaks(rule):
     pbe, slow = random_model(5)
-    some = world()
-    for value, (_, h, r, t, words) in zip(calibration_input(pbe, some, rule), in_words(slow, some), strict=True):
+    sample = world()
+    for value, (_, h, r, t, words) in zip(calibration_input(pbe, sample, rule), in_words(slow, sample), strict=True):
         if rule == "product":
             assert value == pytest.approx(math.log(reference.credence(slow, h, r, t, words)))
         else:
@@ -96,32 +97,32 @@ def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, sys
     judgment = judge(model, valid)
     scores = decision_score(model.pbe, valid, rule)
     for r in range(2):
-        own = valid.relation == r
-        best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
+        mask = valid.relation == r
+        best = reference.best_threshold(scores[mask], valid.label[mask], BANDWIDTH)
         assert model.calibration.thresholds.by_relation[r] == pytest.approx(best)
     assert np.array_equal(judgment.accepted, scores >= model.calibration.thresholds.of(valid.relation))
 
 
-def test_weighed_verdicts_weigh_probabilities_and_known_answers(parts):
+def test_the_learned_rule_weights_probabilities_and_known_answers(parts):
     model = quick(parts, decision_rule="learned")
     valid = parts[1].encode(model.vocabularies)
     trained = {tuple(triple) for triple in model.train.tolist()}
-    found = features(model.pbe, valid, model.trained_facts)
+    result = features(model.pbe, valid, model.trained_facts)
     terms = log_terms(model.pbe, valid.without_mentions())
-    assert np.array_equal(found[:, :2], terms[:, [0, 2]])
-    for row, (h, r, t) in zip(found, valid.triples.tolist(), strict=True):
+    assert np.array_equal(result[:, :2], terms[:, [0, 2]])
+    for row, (h, r, t) in zip(result, valid.triples.tolist(), strict=True):
         heads = {x for x, *rest in trained if rest == [r, t]} - {h}
         tails = {x for *rest, x in trained if rest == [h, r]} - {t}
         assert row[2:] == pytest.approx([math.log(1 + len(heads)), math.log(1 + len(tails))])
-    weights = RuleWeights.fit(found, valid.relation, valid.label, 2)
+    weights = RuleWeights.fit(result, valid.relation, valid.label, 2)
     assert np.allclose(model.calibration.weights.by_relation, weights.by_relation)
-    scores = weights.decision_score(found, valid.relation)
+    scores = weights.decision_score(result, valid.relation)
     thresholds = Thresholds.fit(scores, valid.relation, valid.label, 2)
     assert np.array_equal(judge(model, valid).accepted, scores >= thresholds.of(valid.relation))
     assert np.array_equal(model.credence(valid), quick(parts, decision_rule="entities").credence(valid))
 
 
-def test_without_validation_nothing_is_weighed(parts):
+def test_without_validation_no_weights_are_fitted(parts):
     one, other = (
         fit(
             parts[0],
@@ -141,17 +142,18 @@ def test_without_validation_nothing_is_weighed(parts):
 
 def test_a_fact_of_training_does_not_count_itself_among_the_known(parts):
     model = quick(parts)
-    some = parts[0].encode(model.vocabularies)
-    row = int(np.argmin(model.trained_facts.head_counts(some.relation, some.tail)))
-    assert model.trained_facts.head_counts(some.relation, some.tail)[row] == 1
-    assert features(model.pbe, some, model.trained_facts)[row, 2] == 0.0
+    sample = parts[0].encode(model.vocabularies)
+    counts = model.trained_facts.count_answers(Slot.HEAD, None, sample.relation, sample.tail)
+    row = int(np.argmin(counts))
+    assert counts[row] == 1
+    assert features(model.pbe, sample, model.trained_facts)[row, 2] == 0.0
 
 
 def test_the_rules_differ(parts):
     model = quick(parts)
     valid = parts[1].encode(model.vocabularies)
-    found = [decision_score(model.pbe, valid, rule) for rule in RULES]
-    assert not any(np.allclose(one, other) for one, other in zip(found, found[1:] + found[:1], strict=True))
+    result = [decision_score(model.pbe, valid, rule) for rule in RULES]
+    assert not any(np.allclose(one, other) for one, other in zip(result, result[1:] + result[:1], strict=True))
 
 
 @pytest.mark.parametrize("rule", RULES[1:])
@@ -160,8 +162,8 @@ def test_only_the_product_hears_the_mention(parts, rule):
     table = parts[1].to_frame()
     without = Beliefs.from_frame(table.drop("mention"))
     assert np.array_equal(model.credence(parts[1]), model.credence(without))
-    heard = quick(parts, epochs=20)
-    assert not np.array_equal(heard.credence(parts[1]), heard.credence(without))
+    longer = quick(parts, epochs=20)
+    assert not np.array_equal(longer.credence(parts[1]), longer.credence(without))
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -172,9 +174,9 @@ def test_accuracy_can_decide_when_to_stop(parts, rule):
     scores = decision_score(model.pbe, valid, rule)
     right = 0.0
     for r in range(2):
-        own = valid.relation == r
-        best = reference.best_threshold(scores[own], valid.label[own], BANDWIDTH)
-        right += ((scores[own] >= best) == (valid.label[own] == 1)).sum()
+        mask = valid.relation == r
+        best = reference.best_threshold(scores[mask], valid.label[mask], BANDWIDTH)
+        right += ((scores[mask] >= best) == (valid.label[mask] == 1)).sum()
     assert model.curve[-1]["metric"] == pytest.approx(right / len(valid))
     assert model.curve[-1]["metric"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["metric"])
 
@@ -200,32 +202,32 @@ def test_other_rules_are_refused(setting, value, choices):
         settings_of(**{setting: value})
 
 
-STRANGE = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new", "r0", "old"), ("e1", "rx", "new")]
+UNSEEN = [("e1", "r0", "new"), ("new", "r0", "e2"), ("new", "r1", "e0"), ("new", "r0", "old"), ("e1", "rx", "new")]
 
 
-def test_familiarity_counts_the_facts_in_which_the_known_entity_stands_so():
+def test_the_degree_prior_counts_the_facts_of_the_known_entity_in_its_slot():
     train = beliefs([("e1", "r0", "e2"), ("e1", "r0", "e3"), ("e3", "r0", "e2"), ("e0", "r1", "e1")])
     facts = TripleIndex(train.triples, len(train.vocabularies.entities), len(train.vocabularies.relations))
-    found, kind = degree_prior(facts, Beliefs.from_frame(beliefs(STRANGE).to_frame(), train.vocabularies))
-    assert np.allclose(np.expm1(found), [2, 2, 0, 0, 0])
+    result, kind = degree_prior(facts, Beliefs.from_frame(beliefs(UNSEEN).to_frame(), train.vocabularies))
+    assert np.allclose(np.expm1(result), [2, 2, 0, 0, 0])
     assert kind.tolist() == [1, 0, 2, 1, -1]
 
 
-def test_beliefs_about_strangers_are_judged_as_validation_taught():
-    """Here a stranger is truly right of a square that has a right neighbor, and falsely up of any."""
+def test_beliefs_with_unseen_entities_are_classified_as_validation_shows():
+    """Here an unseen square is right of a square with a right neighbor, and never up of any."""
     table = board(5, words=False)
     lines = table.rows()
     valid = [(h, r, t, 1) for h, r, t in lines[:6]] + [(h, r, lines[0][0], -1) for h, r, t in lines[6:12]]
     valid += [("0,0", "right", f"s{i}", 1) for i in range(4)] + [("0,0", "up", f"s{i}", -1) for i in range(4)]
-    held = beliefs(valid, ("head", "relation", "tail", "label"))
-    model = fit(Beliefs.from_frame(table), held, dimension=4, epochs=2, on_error="skip", threads=1)
+    validation = beliefs(valid, ("head", "relation", "tail", "label"))
+    model = fit(Beliefs.from_frame(table), validation, dimension=4, epochs=2, on_error="skip", threads=1)
     asked = beliefs([("1,1", "right", "new"), ("1,1", "up", "new"), ("1,1", "right", "1,2")])
-    found = judge(model, asked)
-    assert found.accepted[:2].tolist() == [True, False]
-    assert found.unknown.tolist() == [True, True, False]
+    result = judge(model, asked)
+    assert result.accepted[:2].tolist() == [True, False]
+    assert result.unknown.tolist() == [True, True, False]
 
 
-def test_without_such_validation_a_stranger_is_held_false(tmp_path):
+def test_without_such_validation_an_unseen_entity_is_classified_as_false(tmp_path):
     model = fit(Beliefs.from_frame(board(5, words=False)), dimension=4, epochs=2, threads=1)
     assert model.calibration.unseen is None
     assert not judge(model, beliefs([("1,1", "right", "new")])).accepted[0]

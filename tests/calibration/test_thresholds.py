@@ -17,8 +17,8 @@ scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -
 @given(scored)
 def test_the_threshold_is_the_best_of_all(rows):
     scores, labels = np.array([s for s, _ in rows]), np.array([label for _, label in rows], np.int8)
-    found = best_threshold(scores, labels)
-    assert found == pytest.approx(reference.best_threshold(scores.tolist(), labels.tolist(), BANDWIDTH))
+    result = best_threshold(scores, labels)
+    assert result == pytest.approx(reference.best_threshold(scores.tolist(), labels.tolist(), BANDWIDTH))
 
 
 def test_the_threshold_does_not_hang_on_where_single_beliefs_lie():
@@ -56,10 +56,10 @@ def test_true_is_at_or_above_the_threshold():
 def test_relations_without_validation_use_the_overall_threshold():
     scores = np.array([0.0, 2.0, 10.0, 14.0])
     relation, labels = np.array([0, 0, 2, 2]), np.array([-1, 1, -1, 1], np.int8)
-    found = Thresholds.fit(scores, relation, labels, relations=3)
-    assert found.of(np.array([0, 2])).tolist() == [1.0, 12.0]
-    assert np.isnan(found.by_relation[1])
-    assert found.of(np.array([1])).tolist() == [found.overall]
+    result = Thresholds.fit(scores, relation, labels, relations=3)
+    assert result.of(np.array([0, 2])).tolist() == [1.0, 12.0]
+    assert np.isnan(result.by_relation[1])
+    assert result.of(np.array([1])).tolist() == [result.overall]
 
 
 def labeled_features(seed, count, weights):
@@ -72,11 +72,11 @@ def labeled_features(seed, count, weights):
 
 def test_the_weights_that_made_the_labels_are_found_again():
     inputs, labels = labeled_features(0, 20_000, [2.0, -0.1])
-    found = RuleWeights.fit(inputs, np.zeros(20_000, np.int64), labels, relations=2)
-    assert found.overall == pytest.approx([2.0, -0.1], rel=0.05)
-    assert found.by_relation[0] == pytest.approx([2.0, -0.1], rel=0.05)
-    assert found.by_relation[1].tolist() == found.overall.tolist()
-    assert found.decision_score(inputs[:3], np.array([0, 1, 0])) == pytest.approx(
+    result = RuleWeights.fit(inputs, np.zeros(20_000, np.int64), labels, relations=2)
+    assert result.overall == pytest.approx([2.0, -0.1], rel=0.05)
+    assert result.by_relation[0] == pytest.approx([2.0, -0.1], rel=0.05)
+    assert result.by_relation[1].tolist() == result.overall.tolist()
+    assert result.decision_score(inputs[:3], np.array([0, 1, 0])) == pytest.approx(
         [2.0 * a - 0.1 * b for a, b in inputs[:3]], abs=0.2
     )
 
@@ -87,23 +87,23 @@ def test_a_sign_that_is_always_the_same_does_not_count():
     labels[:100] = 1
     same = np.column_stack([inputs[:, 0], np.full(200, np.log1p(2))])
     assert same[:, 1].std() > 0
-    found = RuleWeights.fit(same, np.zeros(200, np.int64), labels, relations=1)
-    assert abs(found.overall[1]) < 1e-6
-    assert found.overall[0] > 0.1
+    result = RuleWeights.fit(same, np.zeros(200, np.int64), labels, relations=1)
+    assert abs(result.overall[1]) < 1e-6
+    assert result.overall[0] > 0.1
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_weights_are_those_of_the_slow_regression(seed):
     inputs, labels = labeled_features(seed, 60, [1.0, 0.05])
     relation = np.arange(60) % 2
-    found = RuleWeights.fit(inputs, relation, labels, relations=2)
+    result = RuleWeights.fit(inputs, relation, labels, relations=2)
     spread, center = inputs.std(axis=0), inputs.mean(axis=0)
     units = (inputs - center) / spread
     overall = reference.regression(units, labels, [0.0, 0.0, 0.0], SHRINKAGE)
-    assert found.overall * spread == pytest.approx(overall[:-1], abs=1e-3)
+    assert result.overall * spread == pytest.approx(overall[:-1], abs=1e-3)
     for r in range(2):
-        own = reference.regression(units[relation == r], labels[relation == r], overall, SHRINKAGE)
-        assert found.by_relation[r] * spread == pytest.approx(own[:-1], abs=1e-3)
+        mask = reference.regression(units[relation == r], labels[relation == r], overall, SHRINKAGE)
+        assert result.by_relation[r] * spread == pytest.approx(mask[:-1], abs=1e-3)
 
 
 def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
@@ -111,11 +111,11 @@ def test_a_relation_with_few_beliefs_hardly_leaves_the_weights_of_all():
     few, contrary = labeled_features(1, 500, [-2.0, 0.0])
     for count, turned in ((1, False), (500, True)):
         inputs, of = np.concatenate([many, few[:count]]), np.repeat([0, 1], [5000, count])
-        found = RuleWeights.fit(inputs, of, np.concatenate([labels, contrary[:count]]), relations=2)
-        assert (found.by_relation[1, 0] < 0) == turned
-    grown = found.grow(2)
-    assert grown.by_relation[:2].tolist() == found.by_relation.tolist()
-    assert grown.by_relation[2:].tolist() == [found.overall.tolist()] * 2
+        result = RuleWeights.fit(inputs, of, np.concatenate([labels, contrary[:count]]), relations=2)
+        assert (result.by_relation[1, 0] < 0) == turned
+    grown = result.grow(2)
+    assert grown.by_relation[:2].tolist() == result.by_relation.tolist()
+    assert grown.by_relation[2:].tolist() == [result.overall.tolist()] * 2
 
 
 def test_the_temperature_that_made_the_data_is_found_again():

@@ -135,8 +135,12 @@ def test_help_teaches(doxa):
 
 def test_settings_are_listed(doxa):
     _, text, _ = doxa("settings")
-    assert "learning_rate" in text
-    assert "estimator" in text
+    lines = text.splitlines()
+    groups = [lines.index(group) for group in ("model", "training", "judging", "running", "options of a score")]
+    assert groups == sorted(groups)
+    starts = {line.split()[0]: number for number, line in enumerate(lines) if line and not line.startswith(" ")}
+    assert groups[0] < starts["dimension"] < groups[1] < starts["learning_rate"] < groups[2]
+    assert groups[2] < starts["decision_rule"] < groups[3] < starts["workers"] < groups[4] < starts["norm"]
 
 
 BAD_FILES = {

@@ -7,9 +7,7 @@ import pytest
 
 import doxa as library
 from doxa import formats
-from doxa.data.beliefs import Beliefs
 from doxa.model import Model
-from doxa.training.fit import fit
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 
@@ -31,7 +29,7 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     formats.write(board(5), folder / "b.tsv")
     values = dict(assignment.split("=") for assignment in QUICK if assignment != "--set")
-    fit(Beliefs.from_frame(board(5)), **{name: int(value) for name, value in values.items()}).save(folder / "m")
+    Model.fit(board(5), **{name: int(value) for name, value in values.items()}).save(folder / "m")
     return folder / "m"
 
 
@@ -56,7 +54,17 @@ def test_info_shows_groups_and_marks_what_is_not_default(doxa, model, monkeypatc
 def test_info_of_a_real_model(doxa, model):
     description = json.loads(doxa("info", model, "--json")[1])
     assert set(INFO) <= set(description)
+    assert list(description["settings"]) == ["model", "training", "judging", "running"]
+    assert description["training"]["last_epoch"]["epoch"] == 3
     assert "pbe on the score translation: 25 entities" in doxa("info", model)[1]
+
+
+def test_options_of_the_score_are_marked_too(doxa, tmp_path):
+    formats.write(board(4), tmp_path / "b.tsv")
+    assert doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *QUICK, "--set", "norm=1")[0] == 0
+    text = doxa("info", tmp_path / "m")[1]
+    assert "* norm" in text
+    assert "* score" not in text
 
 
 def test_one_belief_is_judged(doxa, model):
@@ -114,4 +122,6 @@ def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
     assert (code, "already holds a model\n  pass --force to replace it" in err) == (1, True)
     assert doxa("calibrate", place, valid, "--out", tmp_path / "m2", "--force")[0] == 0
     assert doxa("calibrate", place, valid, "--set", "base_rates=0.5")[0] == 2
+    code, _, err = doxa("calibrate", place, valid, "--set", "dimension=5")
+    assert (code, "setting dimension takes effect only in training" in err) == (2, True)
     assert doxa("calibrate", place, tmp_path / "none.tsv")[0] == 1

@@ -21,5 +21,5 @@ def test_other_texts_are_refused(text):
 
 
 def test_no_limit_is_automatic():
-    assert memory_limit("") == {}
-    assert memory_limit("1K") == {"memory": 1024}
+    assert memory_limit("") == 0
+    assert memory_limit("1K") == 1024

@@ -9,6 +9,8 @@ from doxa.calibration.curves import Curve
 from doxa.curation import search
 from doxa.curation.complete import complete
 from doxa.errors import DoxaError, UsageError
+from doxa.pbe import PBE
+from doxa.slots import Slot
 from tests import reference
 from tests.worlds import random_model
 
@@ -139,3 +141,20 @@ def test_ranks_count_the_unknown_that_are_better():
     assert table.columns == [
         "head", "relation", "tail", "rank", "credence", "pr_head", "pr_relation", "pr_tail", "head_rank", "tail_rank",
     ]  # fmt: skip
+
+
+def test_the_terms_come_from_the_one_softmax_and_the_score_is_eq_1(monkeypatch):
+    model, _ = random_model(0)
+    slots, scored = [], []
+    distribution, log_credence = PBE.distribution, search.log_credence
+
+    def counted(pbe, slot, batch):
+        slots.append(slot)
+        return distribution(pbe, slot, batch)
+
+    monkeypatch.setattr(PBE, "distribution", counted)
+    monkeypatch.setattr(search, "log_credence", lambda terms: scored.append(len(terms)) or log_credence(terms))
+    proposals = complete(model, min_credence=0, top=10)
+    assert set(slots) == set(Slot)
+    assert sum(scored) >= len(proposals)
+    assert np.allclose(np.log(proposals.terms).mean(axis=1), np.log(proposals.credence / (1 - proposals.credence)))

@@ -26,7 +26,7 @@ from tests.worlds import beliefs, random_model
 def test_words_sum_to_f_and_terms_multiply_to_the_credence(seed):
     model, world = random_model(seed)
     explanation = explain(model, "e2", "r1", "e4", "W0 w3 w3 unseen w1")
-    assert explanation.mention.total == pytest.approx(reference.said(world, 1, [0, 3, 1]), abs=1e-12)
+    assert explanation.mention.total == pytest.approx(reference.mention_score(world, 1, [0, 3, 1]), abs=1e-12)
     assert sum(word.addend for word in explanation.mention.words) + explanation.mention.beta == pytest.approx(
         explanation.mention.total, abs=1e-12
     )
@@ -41,7 +41,7 @@ def test_words_sum_to_f_and_terms_multiply_to_the_credence(seed):
         )
     )
     other = int(explanation.relation_runner_up.name[1:])
-    difference = reference.said(world, 1, [0, 3, 1]) - reference.said(world, other, [0, 3, 1])
+    difference = reference.mention_score(world, 1, [0, 3, 1]) - reference.mention_score(world, other, [0, 3, 1])
     assert sum(word.contrast for word in explanation.mention.words) == pytest.approx(difference)
 
 

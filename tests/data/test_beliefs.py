@@ -93,7 +93,7 @@ def test_checksum_depends_on_names_and_order():
 
 def test_beliefs_with_unknown_names_are_not_written_as_others():
     some = beliefs([("a", "r", "b"), ("a", "r", "c")])
-    smaller = some.encode(beliefs([("a", "r", "b")]).names)
+    smaller = some.encode(beliefs([("a", "r", "b")]).vocabularies)
     with pytest.raises(DoxaError, match="1 of these beliefs name something their vocabulary lacks"):
         smaller.to_frame()
 

@@ -21,15 +21,15 @@ from tests.worlds import board
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 15))
 def test_ece_equals_the_reference(rows, bins):
     credence, true = np.array([c for c, _ in rows]), np.array([t for _, t in rows])
-    found = Reliability.of(credence, true, bins)
-    assert found.ece == pytest.approx(reference.ece(credence.tolist(), true.tolist(), bins), abs=1e-12)
-    assert found.count.sum() == len(rows)
+    result = Reliability.of(credence, true, bins)
+    assert result.ece == pytest.approx(reference.ece(credence.tolist(), true.tolist(), bins), abs=1e-12)
+    assert result.count.sum() == len(rows)
 
 
 def test_brier_and_log_loss():
-    found = Reliability.of(np.array([0.9, 0.2]), np.array([True, False]))
-    assert found.brier == pytest.approx((0.01 + 0.04) / 2)
-    assert found.nll == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
+    result = Reliability.of(np.array([0.9, 0.2]), np.array([True, False]))
+    assert result.brier == pytest.approx((0.01 + 0.04) / 2)
+    assert result.nll == pytest.approx(-(np.log(0.9) + np.log(0.8)) / 2)
 
 
 def test_certainty_that_comes_true_is_perfect_and_one_that_does_not_is_finite():
@@ -48,10 +48,10 @@ def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
         credence = random.random(count)
         true = random.random(count) < credence
         ends = intervals(credence, true)
-        found = Reliability.of(credence, true).as_dict()
-        assert all(ends[name][0] <= ends[name][1] for name in found)
+        result = Reliability.of(credence, true).as_dict()
+        assert all(ends[name][0] <= ends[name][1] for name in result)
         for name in ("brier", "nll"):
-            assert ends[name][0] < found[name] < ends[name][1]
+            assert ends[name][0] < result[name] < ends[name][1]
         widths.append(ends["brier"][1] - ends["brier"][0])
     assert widths[1] < widths[0] / 5
 
@@ -63,19 +63,19 @@ def model():
 
 
 def test_probabilities_of_answers_are_measured_before_and_after_their_temperature(model):
-    some = Beliefs.from_frame(board(6)).encode(model.vocabularies)
+    sample = Beliefs.from_frame(board(6)).encode(model.vocabularies)
     hot = replace(model, calibration=replace(model.calibration, temperatures=Temperatures(tail=2.0)))
-    found = answer_reliability(hot, some)
-    assert set(found) == {"head", "relation", "relation_with_mention", "tail"}
-    assert found["head"].nll == found["head"].nll_before
-    tails = found["tail"]
+    result = answer_reliability(hot, sample)
+    assert set(result) == {"head", "relation", "relation_with_mention", "tail"}
+    assert result["head"].nll == result["head"].nll_before
+    tails = result["tail"]
     expected_before, expected_after, top, right = [], [], [], []
-    for h, r, t in some.triples.tolist():
-        answer = hot.tails(some.vocabularies.entities[h], some.vocabularies.relations[r], top=99)
+    for h, r, t in sample.triples.tolist():
+        answer = hot.tails(sample.vocabularies.entities[h], sample.vocabularies.relations[r], top=99)
         plain = replace(model, calibration=replace(model.calibration, temperatures=Temperatures())).tails(
-            some.vocabularies.entities[h], some.vocabularies.relations[r], top=99
+            sample.vocabularies.entities[h], sample.vocabularies.relations[r], top=99
         )
-        name = some.vocabularies.entities[t]
+        name = sample.vocabularies.entities[t]
         if t not in model.pbe.seen_tails:  # not among the candidates
             continue
         expected_after.append(-np.log({c.name: c.probability for c in answer}[name]))
@@ -89,13 +89,13 @@ def test_probabilities_of_answers_are_measured_before_and_after_their_temperatur
 
 
 def test_the_report_has_eq_1_before_and_credence_after(model):
-    some = labeled_beliefs(Beliefs.from_frame(board(6)).encode(model.vocabularies), model.known, 0)
-    found = calibration_report(model, some, some.positives())
-    plain = np.exp(log_terms(model.pbe, some, model.calibration.mention_exponent).mean(axis=1))
-    assert found.before.brier == pytest.approx(((plain - (some.label == 1)) ** 2).mean())
-    credence = model.credence(some)
-    assert found.after.brier == pytest.approx(((credence - (some.label == 1)) ** 2).mean())
-    assert found.accuracy == pytest.approx(((credence >= 0.5) == (some.label == 1)).mean())
-    told = found.as_dict()
-    assert told["ece"] == found.after.ece
-    assert sum(told["bins"]["count"]) == len(some)
+    sample = labeled_beliefs(Beliefs.from_frame(board(6)).encode(model.vocabularies), model.known, 0)
+    result = calibration_report(model, sample, sample.positives())
+    plain = np.exp(log_terms(model.pbe, sample, model.calibration.mention_exponent).mean(axis=1))
+    assert result.before.brier == pytest.approx(((plain - (sample.label == 1)) ** 2).mean())
+    credence = model.credence(sample)
+    assert result.after.brier == pytest.approx(((credence - (sample.label == 1)) ** 2).mean())
+    assert result.accuracy == pytest.approx(((credence >= 0.5) == (sample.label == 1)).mean())
+    plain_dict = result.as_dict()
+    assert plain_dict["ece"] == result.after.ece
+    assert sum(plain_dict["bins"]["count"]) == len(sample)

@@ -23,29 +23,29 @@ def test_ranks_equal_the_reference_with_ties_and_filters(data):
     known = [data.draw(st.sets(st.integers(0, columns - 1))) for _ in range(rows)]
     pairs = [(q, a) for q in range(rows) for a in sorted(known[q])]
     question, answer = (np.array([p[i] for p in pairs], np.int64) for i in (0, 1))
-    found = rank(torch.tensor(scores), torch.tensor(truth), (question, answer))
-    assert found.raw.tolist() == [reference.rank(s, t) for s, t in zip(scores, truth, strict=True)]
+    result = rank(torch.tensor(scores), torch.tensor(truth), (question, answer))
+    assert result.raw.tolist() == [reference.rank(s, t) for s, t in zip(scores, truth, strict=True)]
     expected = [reference.rank(s, t, drop) for s, t, drop in zip(scores, truth, known, strict=True)]
-    assert found.filtered.tolist() == expected
+    assert result.filtered.tolist() == expected
 
 
 NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def test_a_model_that_scores_all_alike_has_the_middle_rank():
-    found = rank(torch.zeros(1, 9), torch.tensor([4]), NOTHING)
-    assert found.raw.tolist() == [5.0]
+    result = rank(torch.zeros(1, 9), torch.tensor([4]), NOTHING)
+    assert result.raw.tolist() == [5.0]
 
 
 def test_what_is_not_a_number_never_looks_good():
     nan = float("nan")
-    found = rank(torch.tensor([[1.0, nan, 0.0], [nan, nan, nan]]), torch.tensor([0, 1]), NOTHING)
-    assert found.raw.tolist() == [2.0, 4.0]
+    result = rank(torch.tensor([[1.0, nan, 0.0], [nan, nan, nan]]), torch.tensor([0, 1]), NOTHING)
+    assert result.raw.tolist() == [2.0, 4.0]
 
 
 def test_metrics_are_what_their_names_say():
-    found = Metrics.of(np.array([1.0, 2.0, 4.0, 20.0])).as_dict()
-    assert found == {"mr": 6.75, "mrr": pytest.approx(0.45), "hits@1": 0.25, "hits@3": 0.5, "hits@10": 0.75}
+    result = Metrics.of(np.array([1.0, 2.0, 4.0, 20.0])).as_dict()
+    assert result == {"mr": 6.75, "mrr": pytest.approx(0.45), "hits@1": 0.25, "hits@3": 0.5, "hits@10": 0.75}
 
 
 ROWS = [(0, 0, 1), (2, 1, 3), (0, 0, 4), (5, 3, 5), (0, 2, 1), (6, 1, 0)]
@@ -55,18 +55,18 @@ def world():
     """Six beliefs over seven entities and four relations, each with a mention, in the ids of `random_pbe`."""
     names = [(f"e{i}", f"r{i % 4}", f"e{i}", f"w{i % 5}") for i in range(7)]
     stated = [(f"e{h}", f"r{r}", f"e{t}", f"w{h % 5} w{t % 5}") for h, r, t in ROWS]
-    some = beliefs(names + stated, ("head", "relation", "tail", "mention"))
-    return some.take(np.arange(7, 13))
+    sample = beliefs(names + stated, ("head", "relation", "tail", "mention"))
+    return sample.take(np.arange(7, 13))
 
 
 @given(st.integers(0, 1000))
 @settings(max_examples=15, deadline=None)
 def test_the_protocol_equals_ranking_by_hand(seed):
     pbe, model = random_pbe(seed)
-    some = world()
-    assert some.triples.tolist() == [list(row) for row in ROWS]
-    facts = TripleIndex(some.triples, 7, 4)
-    heads, relations, tails = (ranks(pbe, slot, some, facts) for slot in Slot)
+    sample = world()
+    assert sample.triples.tolist() == [list(row) for row in ROWS]
+    facts = TripleIndex(sample.triples, 7, 4)
+    heads, relations, tails = (ranks(pbe, slot, sample, facts) for slot in Slot)
     for i, (h, r, t) in enumerate(ROWS):
         scores = [reference.score(model, h, r, x) for x in range(7)]
         assert tails.raw[i] == reference.rank(scores, t)
@@ -74,27 +74,27 @@ def test_the_protocol_equals_ranking_by_hand(seed):
         scores = [reference.score(model, x, r, t) for x in range(7)]
         assert heads.raw[i] == reference.rank(scores, h)
         assert heads.filtered[i] == reference.rank(scores, h, {x for x, y, z in ROWS if (y, z) == (r, t)})
-        said = some.mention.row(i).tolist()
-        scores = [reference.pr_relation_with_mention(model, h, x, t, said) for x in model.relations]
+        word_ids = sample.mention.row(i).tolist()
+        scores = [reference.pr_relation_with_mention(model, h, x, t, word_ids) for x in model.relations]
         assert relations.raw[i] == reference.rank(scores, r)
         assert relations.filtered[i] == reference.rank(scores, r, {y for x, y, z in ROWS if (x, z) == (h, t)})
 
 
 def test_relations_by_entities_alone_and_by_words_alone():
     pbe, model = random_pbe(5)
-    some, facts = world(), TripleIndex(world().triples, 7, 4)
-    pair, mention = (ranks(pbe, Slot.RELATION, some, facts, use=use) for use in ("pair", "mention"))
+    sample, facts = world(), TripleIndex(world().triples, 7, 4)
+    pair, mention = (ranks(pbe, Slot.RELATION, sample, facts, use=use) for use in ("pair", "mention"))
     for i, (h, r, t) in enumerate(ROWS):
         assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
-        words = some.mention.row(i).tolist()
+        words = sample.mention.row(i).tolist()
         assert mention.raw[i] == reference.rank([reference.said(model, x, words) for x in model.relations], r)
 
 
 @pytest.mark.parametrize("slot", ENTITY_SLOTS)
 def test_candidates_of_the_relation_alone(slot):
     pbe, model = random_pbe(7)
-    some, facts = world(), TripleIndex(world().triples, 7, 4)
-    found = ranks(pbe, slot, some, facts, facts.seen(slot))
+    sample, facts = world(), TripleIndex(world().triples, 7, 4)
+    result = ranks(pbe, slot, sample, facts, facts.seen(slot))
     for i, (h, r, t) in enumerate(ROWS):
         pool = sorted({row[slot] for row in ROWS if row[1] == r})
         if slot is Slot.TAIL:
@@ -103,50 +103,50 @@ def test_candidates_of_the_relation_alone(slot):
         else:
             scores, truth = [reference.score(model, x, r, t) for x in pool], pool.index(h)
             drop = {pool.index(x) for x, y, z in ROWS if (y, z) == (r, t)}
-        assert found.raw[i] == reference.rank(scores, truth)
-        assert found.filtered[i] == reference.rank(scores, truth, drop)
+        assert result.raw[i] == reference.rank(scores, truth)
+        assert result.filtered[i] == reference.rank(scores, truth, drop)
 
 
 def test_a_belief_with_an_unseen_name_counts_as_a_guess():
     pbe, _ = random_pbe(0)
-    some = world()
-    some.tail[0] = -1
+    sample = world()
+    sample.tail[0] = -1
     facts = TripleIndex(world().triples, 7, 4)
-    assert ranks(pbe, Slot.TAIL, some, facts).raw[0] == 4.0
-    assert ranks(pbe, Slot.HEAD, some, facts).filtered[0] == 4.0
-    assert ranks(pbe, Slot.RELATION, some, facts).raw[0] == 2.5
+    assert ranks(pbe, Slot.TAIL, sample, facts).raw[0] == 4.0
+    assert ranks(pbe, Slot.HEAD, sample, facts).filtered[0] == 4.0
+    assert ranks(pbe, Slot.RELATION, sample, facts).raw[0] == 2.5
 
 
 def test_small_blocks_change_nothing(monkeypatch):
     pbe, _ = random_pbe(3)
-    some, facts = world(), TripleIndex(world().triples, 7, 4)
-    whole = ranks(pbe, Slot.TAIL, some, facts)
-    assert ranks(pbe, Slot.TAIL, some, facts, memory=1).filtered.tolist() == whole.filtered.tolist()
+    sample, facts = world(), TripleIndex(world().triples, 7, 4)
+    whole = ranks(pbe, Slot.TAIL, sample, facts)
+    assert ranks(pbe, Slot.TAIL, sample, facts, memory=1).filtered.tolist() == whole.filtered.tolist()
     monkeypatch.setattr("doxa.data.blocks.BLOCK_BYTES", 1)
     monkeypatch.setattr("doxa.data.blocks.BLOCK_ROWS", 1)
-    assert ranks(pbe, Slot.TAIL, some, facts).filtered.tolist() == whole.filtered.tolist()
+    assert ranks(pbe, Slot.TAIL, sample, facts).filtered.tolist() == whole.filtered.tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=1, max_size=30))
 def test_mapping_kinds_equal_the_reference(rows):
-    found = (TripleIndex(np.array(rows), 6, 3)).mapping_kinds()
+    result = (TripleIndex(np.array(rows), 6, 3)).mapping_kinds()
     for relation in {r for _, r, _ in rows}:
-        assert found[relation] == reference.mapping_kind(rows, relation)
+        assert result[relation] == reference.mapping_kind(rows, relation)
 
 
 def test_relations_are_ranked_with_words_at_their_share():
     from doxa.calibration.queries import held_out_queries
 
     pbe, _ = random_pbe(5)
-    some = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
+    sample = beliefs([(str(h), str(r), str(t), "w") for h, r, t in ((0, 1, 2), (3, 0, 4), (5, 2, 1), (6, 3, 0))],
                    ("head", "relation", "tail", "mention"))  # fmt: skip
     nothing = TripleIndex(np.zeros((0, 3), np.int64), pbe.entities, pbe.relations)
-    found = []
+    result = []
     for share in (1.0, 0.01, 20.0):
-        queries = held_out_queries(pbe, some, nothing, "relation_with_mention", share)
+        queries = held_out_queries(pbe, sample, nothing, "relation_with_mention", share)
         with torch.no_grad():
             table, truth = queries.log_probabilities(np.arange(4))
         expected = (1 + (table > table.gather(1, truth[:, None])).sum(1)).tolist()
-        assert ranks(pbe, Slot.RELATION, some, nothing, mention_exponent=share).raw.tolist() == expected
-        found.append(expected)
-    assert found[1] != found[2]
+        assert ranks(pbe, Slot.RELATION, sample, nothing, mention_exponent=share).raw.tolist() == expected
+        result.append(expected)
+    assert result[1] != result[2]

@@ -1,4 +1,4 @@
-"""Evaluation by the protocol: labels, filters, candidates, made falsehoods, and the popularity baseline."""
+"""Evaluation by the protocol: labels, filters, candidates, made negatives, and the popularity baseline."""
 
 import json
 
@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 import torch
 
+from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
@@ -33,17 +34,17 @@ def model(parts):
 
 
 def test_the_report_joins_both_sides(model, parts):
-    found = evaluate(model, parts[2])
-    heads, tails, both = found.entity.filtered_heads, found.entity.filtered_tails, found.entity.filtered
+    result = evaluate(model, parts[2])
+    heads, tails, both = result.entity.filtered_heads, result.entity.filtered_tails, result.entity.filtered
     assert both.mrr == pytest.approx((heads.mrr + tails.mrr) / 2)
     assert both.mr == pytest.approx((heads.mr + tails.mr) / 2)
-    assert found.entity.filtered.mr <= found.entity.raw.mr
-    assert found.protocol["queries"] == len(parts[2])
-    assert set(found.entity.by_category) == {"1-1"}
-    assert "confidence" in found.skipped
+    assert result.entity.filtered.mr <= result.entity.raw.mr
+    assert result.protocol["queries"] == len(parts[2])
+    assert set(result.entity.by_category) == {"1-1"}
+    assert "confidence" in result.skipped
 
 
-def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
+def test_only_true_rows_are_ranked_unless_asked_for(model, parts):
     table = parts[2].to_frame()
     wrong = table.with_columns(tail=table["head"], label=pl.lit(-1))
     labeled = Beliefs.from_frame(pl.concat([table.with_columns(label=pl.lit(1)), wrong]))
@@ -61,20 +62,20 @@ def test_only_true_rows_are_ranked_unless_told_otherwise(model, parts):
 
 def test_the_filter_of_the_paper_keeps_test_facts_as_rivals(model):
     """Two tails of one question in the file: with filter=train each still competes with the other."""
-    some = beliefs([("0,0", "up", "0,1"), ("0,0", "up", "5,5"), ("0,0", "up", "4,4")])
-    all_known = evaluate(model, some, ["entity"])
-    train_only = evaluate(model, some, ["entity"], filter="train")
+    sample = beliefs([("0,0", "up", "0,1"), ("0,0", "up", "5,5"), ("0,0", "up", "4,4")])
+    all_known = evaluate(model, sample, ["entity"])
+    train_only = evaluate(model, sample, ["entity"], filter="train")
     assert train_only.entity.filtered_tails.mr > all_known.entity.filtered_tails.mr
 
 
 def test_candidates_of_the_relation_are_fewer(model, parts):
     every = evaluate(model, parts[2], ["entity"])
-    some = evaluate(model, parts[2], ["entity"], candidates="relation")
-    assert some.entity.raw.mr <= every.entity.raw.mr
-    assert some.protocol["candidates"] == "relation"
+    sample = evaluate(model, parts[2], ["entity"], candidates="relation")
+    assert sample.entity.raw.mr <= every.entity.raw.mr
+    assert sample.protocol["candidates"] == "relation"
 
 
-def test_made_falsehoods_stand_beside_their_truths(parts):
+def test_made_negatives_stand_beside_their_truths(parts):
     facts = TripleIndex(np.concatenate([part.triples for part in parts]), 36, 2)
     made = labeled_beliefs(parts[2], facts, seed=0)
     assert made.label.tolist() == [1, -1] * (len(made) // 2)
@@ -84,13 +85,13 @@ def test_made_falsehoods_stand_beside_their_truths(parts):
 
 
 def test_unseen_names_are_counted_not_dropped(model):
-    some = beliefs([("0,0", "up", "0,1"), ("Mars", "up", "0,1")])
-    found = evaluate(model, some, ["entity", "classification"])
-    assert (found.protocol["queries"], found.protocol["unseen"]) == (2, 1)
-    assert found.entity.filtered.mr >= 18.5 / 2  # Mars stands in the middle of 36
+    sample = beliefs([("0,0", "up", "0,1"), ("Mars", "up", "0,1")])
+    result = evaluate(model, sample, ["entity", "classification"])
+    assert (result.protocol["queries"], result.protocol["unseen"]) == (2, 1)
+    assert result.entity.filtered.mr >= 18.5 / 2  # Mars stands in the middle of 36
 
 
-def test_labels_that_are_all_true_need_made_falsehoods(model, parts):
+def test_labels_that_are_all_true_need_made_negatives(model, parts):
     table = parts[2].to_frame()
     labeled = Beliefs.from_frame(table.with_columns(label=pl.lit(1)))
     plain, all_true = evaluate(model, parts[2]), evaluate(model, labeled)
@@ -103,7 +104,7 @@ def test_the_filter_knows_valid_too(parts):
     """A validation tail that outranks the truth is taken out by filter=all and stays with filter=train."""
     model = fit(parts[0], parts[1], **SETTINGS)
     one = parts[1].encode(model.vocabularies).take(np.array([0]))
-    scores = model.pbe.tail_logits(torch.from_numpy(one.head), torch.from_numpy(one.relation))[0].detach()
+    scores = model.pbe.logits(Slot.TAIL, Batch.of(one))[0].detach()
     scores[one.tail[0]] = torch.inf
     worst = model.vocabularies.entities[int(scores.argmin())]
     head, relation = one.to_frame().row(0)[:2]
@@ -114,23 +115,23 @@ def test_the_filter_knows_valid_too(parts):
 
 def test_the_confidence_task_measures_the_error_of_the_estimate():
     table = board(4).with_columns(confidence=pl.Series([0.9, 0.3] * 12))
-    some = Beliefs.from_frame(table)
-    model = fit(some, objective="confidence", negative_weight=1, **(SETTINGS | {"validation_fraction": 0.0}))
-    found = evaluate(model, some, ["confidence"]).confidence
-    error = model.confidence(some) - some.confidence
-    assert found.mse == pytest.approx(np.mean(error**2))
-    assert found.mae == pytest.approx(np.mean(np.abs(error)))
-    assert found.mse > 0
+    sample = Beliefs.from_frame(table)
+    model = fit(sample, objective="confidence", negative_weight=1, **(SETTINGS | {"validation_fraction": 0.0}))
+    result = evaluate(model, sample, ["confidence"]).confidence
+    error = model.confidence(sample) - sample.confidence
+    assert result.mse == pytest.approx(np.mean(error**2))
+    assert result.mae == pytest.approx(np.mean(np.abs(error)))
+    assert result.mse > 0
 
 
 def test_popularity_answers_with_the_most_frequent():
-    some = beliefs([("a", "r", "x"), ("b", "r", "x"), ("c", "r", "y"), ("a", "s", "y")])
-    facts = TripleIndex(some.triples, len(some.vocabularies.entities), 2)
+    sample = beliefs([("a", "r", "x"), ("b", "r", "x"), ("c", "r", "y"), ("a", "s", "y")])
+    facts = TripleIndex(sample.triples, len(sample.vocabularies.entities), 2)
     popularity = Popularity(facts)
-    ask = some.take(np.array([0, 2]))
+    ask = sample.take(np.array([0, 2]))
     assert ranks(popularity, Slot.TAIL, ask, facts).raw.tolist() == [1.0, 2.0]
-    assert ranks(popularity, Slot.RELATION, some, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
-    plausible = popularity.plausibility(some)
+    assert ranks(popularity, Slot.RELATION, sample, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
+    plausible = popularity.plausibility(sample)
     assert plausible[0] > plausible[2] > plausible[3] - 1e-9
 
 
@@ -138,3 +139,27 @@ def test_every_part_of_the_report_is_data(model, parts):
     text = json.dumps(evaluate(model, parts[2]).as_dict())
     assert "NaN" not in text
     assert json.loads(text)["entity"]["filtered"]["mrr"] > 0
+
+
+def test_an_evaluation_is_a_result(model, parts):
+    result = evaluate(model, parts[2], ["entity", "classification"])
+    frame = result.to_frame()
+    assert frame.columns == ["task", "metric", "value"]
+    assert set(frame["task"]) == {"entity", "classification"}
+    value = frame.filter(task="entity", metric="filtered.mrr")["value"].item()
+    assert value == result.entity.filtered.mrr
+    assert repr(result).startswith(f"Evaluation({len(parts[2])} beliefs, entity MRR ")
+    assert "entity MRR" in result._repr_html_()
+
+
+def test_little_memory_changes_no_figure(model, parts):
+    whole, little = (evaluate(model, parts[2], memory=memory).as_dict() for memory in (0, 1))
+    for task in ("entity", "relation", "classification"):
+        assert whole[task] == little[task]
+    assert little["calibration"]["ece"] == pytest.approx(whole["calibration"]["ece"], rel=1e-4)
+
+
+def test_frames_and_tuples_are_evaluated_alike(model, parts):
+    expected = evaluate(model, parts[2], ["relation"]).relation
+    assert model.evaluate(parts[2].to_frame(), "relation").relation == expected
+    assert model.evaluate(parts[2].to_frame().rows(), ["relation"]).relation == expected

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
 from doxa.errors import DoxaError
-from doxa.inference.answer import largest
+from doxa.inference.answer import completed, largest
 from doxa.model import Model, fit
+from doxa.slots import Slot
 from tests import reference
 from tests.worlds import board, world_of
 
@@ -45,9 +46,9 @@ def test_answers_equal_the_reference(model):
     assert by_name["1,2"] == pytest.approx(reference.pr_tail(world, h, r, t), rel=1e-4)
     by_name = {c.name: c.probability for c in model.heads("up", "1,2", top=99)}
     assert by_name["1,1"] == pytest.approx(reference.pr_head(world, h, r, t), rel=1e-4)
-    said = [vocabularies.words.id(word) for word in ("one", "step", "up")]
+    word_ids = [vocabularies.words.id(word) for word in ("one", "step", "up")]
     by_name = {c.name: c.probability for c in model.relations("1,1", "1,2", mention="One step up!")}
-    assert by_name["up"] == pytest.approx(reference.pr_relation_with_mention(world, h, r, t, said), rel=1e-4)
+    assert by_name["up"] == pytest.approx(reference.pr_relation_with_mention(world, h, r, t, word_ids), rel=1e-4)
 
 
 def test_a_temperature_sharpens_or_flattens_one_kind_of_question(model):
@@ -110,8 +111,8 @@ def test_credence_is_a_probability_and_tells_true_from_false(model):
 
 
 def test_a_belief_with_an_unseen_name_has_no_credence(model):
-    strange = Beliefs.from_frame(board(4)[:1].with_columns(tail=board(4)["tail"][:1] + "?"))
-    assert np.isnan(model.credence(strange)).all()
+    unseen = Beliefs.from_frame(board(4)[:1].with_columns(tail=board(4)["tail"][:1] + "?"))
+    assert np.isnan(model.credence(unseen)).all()
 
 
 def test_a_loaded_model_answers_the_same(model, tmp_path):
@@ -121,8 +122,8 @@ def test_a_loaded_model_answers_the_same(model, tmp_path):
     assert loaded.heads("up", "1,2", top=99) == model.heads("up", "1,2", top=99)
     question = ("1,1", "1,2", "one step up")
     assert loaded.relations(*question) == model.relations(*question)
-    some = Beliefs.from_frame(board(4))
-    assert np.array_equal(loaded.credence(some), model.credence(some))
+    sample = Beliefs.from_frame(board(4))
+    assert np.array_equal(loaded.credence(sample), model.credence(sample))
     assert repr(loaded) == repr(model)
 
 
@@ -138,7 +139,7 @@ QUESTIONS = [
 @pytest.mark.parametrize("new_only", [False, True])
 @pytest.mark.parametrize("top", [1, 3, 99])
 def test_many_questions_have_the_answers_of_each_alone(model, top, new_only):
-    found = model.ask(QUESTIONS * 20, top=top, new_only=new_only)
+    result = model.ask(QUESTIONS * 20, top=top, new_only=new_only)
     alone = [
         model.tails("1,1", "up", top, new_only),
         model.heads("up", "1,2", top, new_only),
@@ -146,8 +147,8 @@ def test_many_questions_have_the_answers_of_each_alone(model, top, new_only):
         model.relations("1,1", "1,2", "one step up", top, new_only),
         model.tails("2,2", "up", top, new_only),
     ]
-    assert [answer.question for answer in found] == [answer.question for answer in alone * 20]
-    for one, other in zip(found, alone * 20, strict=True):
+    assert [answer.question for answer in result] == [answer.question for answer in alone * 20]
+    for one, other in zip(result, alone * 20, strict=True):
         assert [c.name for c in one] == [c.name for c in other]
         assert [c.known for c in one] == [c.known for c in other]
         assert [c.probability for c in one] == pytest.approx([c.probability for c in other], rel=1e-4)
@@ -164,3 +165,38 @@ def test_the_largest_come_first_and_equal_ones_in_order(rows, count):
     table = torch.tensor(rows, dtype=torch.float32)
     expected = [sorted(range(6), key=lambda place, row=row: (-row[place], place))[:count] for row in rows]
     assert largest(table, count).tolist() == expected
+
+
+def test_an_answer_is_a_result(model):
+    answer = model.relations("1,1", "1,2", mention="one step up", top=2)
+    frame = answer.to_frame()
+    assert frame.columns == ["head", "relation", "tail", "mention", "probability", "known"]
+    assert frame.row(0)[:4] == ("1,1", "up", "1,2", "one step up")
+    assert frame["probability"].to_list() == [c.probability for c in answer]
+    assert repr(answer).startswith("Answer(1,1 · ? · 1,2: 2 candidates, best 'up' ")
+    assert answer.slot is Slot.RELATION
+    assert "up" in answer._repr_html_()
+    table = completed([answer, model.tails("1,1", "up", top=1)])
+    assert table.columns == ["head", "relation", "tail", "mention", "confidence"]
+    assert len(table) == 3
+    assert completed([model.tails("1,1", "up", top=1)]).columns == ["head", "relation", "tail", "confidence"]
+
+
+def test_little_memory_changes_no_answer(model):
+    questions = QUESTIONS * 3
+    for one, other in zip(model.ask(questions), model.ask(questions, memory=1), strict=True):
+        assert [c.name for c in one] == [c.name for c in other]
+        assert [c.probability for c in one] == pytest.approx([c.probability for c in other], rel=1e-4)
+
+
+def test_what_was_not_seen_in_a_slot_is_no_candidate(model):
+    """Also where few entities were seen there, so that these alone are scored."""
+    stars = [(f"s{i}", relation, "center") for i in range(9) for relation in ("near", "far")]
+    few = fit(Beliefs.of(stars), dimension=4, epochs=1, threads=1, validation_fraction=0.0)
+    assert [c.name for c in few.tails("s1", "near", top=99)] == ["center"]
+    assert few.tails("s1", "near")[0].probability == pytest.approx(1)
+    assert few.tails("s1", "near")[0].known
+    assert len(few.tails("s1", "near", new_only=True)) == 0
+    assert {c.name for c in model.tails("0,0", "up", top=99)} == set(board(4)["tail"]) & {
+        model.vocabularies.entities[int(i)] for i in model.pbe.seen[Slot.TAIL]
+    }

@@ -1,4 +1,4 @@
-"""Unstructured, weighted translation and hyperplane against the slow twin."""
+"""Unstructured, weighted translation and hyperplane against the reference."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from doxa.data.triples import TripleIndex
 from doxa.model import fit
 from doxa.scores import SCORES
 from tests import reference
-from tests.worlds import beliefs, board, settings_of
+from tests.worlds import beliefs, board, heads, make_score, relations, tails
 
 ENTITIES, RELATIONS = 6, 4
 triples = st.lists(
@@ -21,8 +21,7 @@ triples = st.lists(
 
 
 def make(name, seed=0, known=(), **more):
-    settings = settings_of(score=name, dimension=5, **more)
-    score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator()).double()
+    score = make_score(name, ENTITIES, RELATIONS, torch.Generator(), dimension=5, **more).double()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in score.parameters():
@@ -36,17 +35,16 @@ def row(table, i):
     return table.weight[i].detach().numpy()
 
 
-def assert_equals(score, twin):
+def assert_equals(score, reference_score):
     """One by one and against all candidates, for every triple there is."""
     every = torch.cartesian_prod(torch.arange(ENTITIES), torch.arange(RELATIONS), torch.arange(ENTITIES))
     head, relation, tail = every.T
-    found = score(head, relation, tail)
-    expected = torch.tensor([twin(*ids) for ids in every.tolist()], dtype=torch.float64)
-    assert torch.allclose(found, expected)
+    expected = torch.tensor([reference_score(*ids) for ids in every.tolist()], dtype=torch.float64)
+    assert torch.allclose(score(head, relation, tail), expected)
     grid = expected.view(ENTITIES, RELATIONS, ENTITIES)
-    assert torch.allclose(score.tails(head, relation), grid[head, relation], atol=1e-6)
-    assert torch.allclose(score.heads(relation, tail), grid.permute(1, 2, 0)[relation, tail], atol=1e-6)
-    assert torch.allclose(score.relations(head, tail), grid.permute(0, 2, 1)[head, tail], atol=1e-6)
+    assert torch.allclose(tails(score, head, relation), grid[head, relation], atol=1e-6)
+    assert torch.allclose(heads(score, relation, tail), grid.permute(1, 2, 0)[relation, tail], atol=1e-6)
+    assert torch.allclose(relations(score, head, tail), grid.permute(0, 2, 1)[head, tail], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -58,10 +56,10 @@ def test_unstructured_equals_its_formula(seed):
 def test_unstructured_is_blind_to_relation_and_direction():
     score = make("unstructured")
     h, t = torch.tensor([0, 2]), torch.tensor([3, 2])
-    scores = score.relations(h, t)
+    scores = relations(score, h, t)
     assert torch.equal(scores, scores[:, :1].expand(-1, RELATIONS))
     assert torch.equal(score(h, h, t), score(t, h, h))
-    assert torch.equal(score.tails(h, h), score.heads(h, h))
+    assert torch.equal(tails(score, h, h), heads(score, h, h))
     assert not score.tells_relations
     assert all(SCORES[name].tells_relations for name in SCORES if name != "unstructured")
 
@@ -70,26 +68,28 @@ def test_unstructured_is_blind_to_relation_and_direction():
 def test_hyperplane_equals_its_formula(seed):
     score = make("hyperplane", seed)
 
-    def twin(h, r, t):
+    def reference_score(h, r, t):
         return reference.hyperplane(
             row(score.entity, h), row(score.entity, t), row(score.relation, r), row(score.normal, r)
         )
 
-    assert_equals(score, twin)
+    assert_equals(score, reference_score)
 
 
 def test_only_the_direction_of_a_normal_matters():
-    score, (h, r, t) = make("hyperplane"), (torch.tensor([i, i + 1]) for i in (0, 2, 4))
-    before = [score(h, r, t), score.tails(h, r), score.relations(h, t), score.slant(r)]
+    score, (h, r, t) = make("hyperplane", orthogonality=1.0), (torch.tensor([i, i + 1]) for i in (0, 2, 4))
+
+    def everything():
+        return [score(h, r, t), tails(score, h, r), relations(score, h, t), score.penalty(r)]
+
+    before = everything()
     with torch.no_grad():
         score.normal.weight.mul_(-7.0)
-    for one, other in zip(
-        before, [score(h, r, t), score.tails(h, r), score.relations(h, t), score.slant(r)], strict=True
-    ):
+    for one, other in zip(before, everything(), strict=True):
         assert torch.allclose(one, other)
 
 
-def test_where_an_entity_stands_above_its_hyperplane_makes_no_difference():
+def test_the_distance_of_an_entity_from_the_hyperplane_makes_no_difference():
     score, r = make("hyperplane"), torch.tensor([1])
     h, t = torch.tensor([0]), torch.tensor([3])
     before, elsewhere = score(h, r, t), score(h, torch.tensor([2]), t)
@@ -100,27 +100,27 @@ def test_where_an_entity_stands_above_its_hyperplane_makes_no_difference():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_slant_equals_its_formula(seed):
-    score, r = make("hyperplane", seed), torch.arange(RELATIONS)
-    expected = [reference.slant(row(score.relation, i), row(score.normal, i)) for i in range(RELATIONS)]
+def test_the_soft_constraint_equals_its_formula(seed):
+    score, r = make("hyperplane", seed, orthogonality=0.2), torch.arange(RELATIONS)
+    expected = [reference.slant_penalty(row(score.relation, i), row(score.normal, i)) for i in range(RELATIONS)]
     assert min(expected) > 0
-    assert score.slant(r).tolist() == pytest.approx(expected)
+    assert score.penalty(r).tolist() == pytest.approx([0.2 * penalty for penalty in expected])
 
 
-def test_a_step_within_the_hyperplane_is_let_pass():
+def test_a_step_within_the_hyperplane_is_not_penalized():
     """Cosines of 0 and ½ε cost nothing; 2ε costs 3ε²."""
-    score = make("hyperplane")
+    score = make("hyperplane", orthogonality=1.0)
     with torch.no_grad():
         score.normal.weight.zero_()[:, 0] = 2.0
         score.relation.weight.zero_()[:, 1] = 3.0
         score.relation.weight[1, 0], score.relation.weight[2, 0] = 3 * 0.5e-3, 3 * 2e-3
-    assert score.slant(torch.arange(3)).tolist() == pytest.approx([0, 0, 3e-6], rel=1e-4)
+    assert score.penalty(torch.arange(3)).tolist() == pytest.approx([0, 0, 3e-6], rel=1e-4)
 
 
-@pytest.mark.parametrize("name", [name for name in SCORES if name != "hyperplane"])
-def test_the_other_scores_have_no_slant(name):
-    score = SCORES[name](ENTITIES, RELATIONS, settings_of(score=name, dimension=6), torch.Generator())
-    assert score.slant(torch.tensor([0, 3, 1])).tolist() == [0, 0, 0]
+@pytest.mark.parametrize("name", SCORES)
+def test_no_score_has_a_penalty_unless_asked(name):
+    score = make_score(name, ENTITIES, RELATIONS, torch.Generator(), dimension=6)
+    assert score.penalty(torch.tensor([0, 3, 1])) is None
 
 
 @given(triples)
@@ -138,14 +138,14 @@ def test_weighted_translation_equals_its_formula(seed, norm):
     weight = [reference.translation_weight(map(tuple, known), r) for r in range(RELATIONS)]
     assert len(set(weight)) > 1
 
-    def twin(h, r, t):
+    def reference_score(h, r, t):
         vectors = row(score.entity, h), row(score.relation, r), row(score.entity, t)
         return reference.weighted_translation(*vectors, weight[r], score.alpha.item(), norm)
 
-    assert_equals(score, twin)
+    assert_equals(score, reference_score)
 
 
-def test_a_relation_of_many_is_held_less_strictly_to_its_step():
+def test_a_relation_with_many_answers_has_a_smaller_weight():
     one_to_one = [(i, 0, i + 1) for i in range(3)]
     one_to_many = [(0, 1, i) for i in range(1, 6)]
     few, many, never_seen, _ = make("weighted_translation", known=one_to_one + one_to_many).weight.weight[:, 0].tolist()
@@ -154,10 +154,10 @@ def test_a_relation_of_many_is_held_less_strictly_to_its_step():
     assert never_seen == few
 
 
-def test_learning_leaves_the_counted_weights_alone(tmp_path):
-    some = beliefs([*board(3, words=False).rows(), ("0,0", "right", "2,2"), ("0,0", "right", "1,2")])
-    model = fit(some, system="transm", dimension=4, epochs=3, validation_fraction=0.0, threads=1)
-    rows = some.triples.tolist()
+def test_training_leaves_the_counted_weights_alone(tmp_path):
+    train = beliefs([*board(3, words=False).rows(), ("0,0", "right", "2,2"), ("0,0", "right", "1,2")])
+    model = fit(train, system="transm", dimension=4, epochs=3, validation_fraction=0.0, threads=1)
+    rows = train.triples.tolist()
     expected = [reference.translation_weight(map(tuple, rows), r) for r in range(2)]
     assert expected[0] != expected[1]
     assert model.pbe.score.weight.weight[:, 0].tolist() == pytest.approx(expected)
@@ -166,7 +166,7 @@ def test_learning_leaves_the_counted_weights_alone(tmp_path):
 
 
 def test_weights_come_from_training_alone():
-    """A held-out belief must not tell how crowded its relation is."""
+    """A held-out belief must not reveal how many answers the queries of its relation have."""
     train, valid = beliefs(board(3, words=False).rows()), beliefs([("0,0", "right", "2,2")])
     model = fit(train, valid, system="transm", dimension=4, epochs=1, threads=1)
     assert model.pbe.score.weight.weight[:, 0].tolist() == pytest.approx([1 / np.log(2)] * 2)

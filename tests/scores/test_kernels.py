@@ -20,7 +20,7 @@ RANDOM = np.random.default_rng(0)
 
 @pytest.mark.parametrize("least", [0.0, 1e-12, 1.0])
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
-def test_rows_move_by_adagrad_and_are_put_back(kind, least):
+def test_rows_move_by_adagrad_and_are_projected(kind, least):
     table, sums = RANDOM.normal(size=(7, 5)).astype(kind) / 3, RANDOM.random((7, 5)).astype(kind)
     rows, gradient = np.array([4, 0, 5]), RANDOM.normal(size=(3, 5)).astype(kind)
     moved, totals = table.copy(), sums.copy()
@@ -37,7 +37,7 @@ def test_rows_move_by_adagrad_and_are_put_back(kind, least):
         assert np.allclose(totals[row], sums[row] + pull**2)
 
 
-def test_rows_move_down_the_gradient_and_are_put_back():
+def test_rows_move_down_the_gradient_and_are_projected():
     table, gradient = RANDOM.normal(size=(4, 3)), RANDOM.normal(size=(2, 3))
     moved = table.copy()
     kernels.descend(moved, np.array([3, 1]), gradient, 0.5, 1e-12)
@@ -55,25 +55,25 @@ def test_a_row_without_length_stays_what_it_is():
 def test_the_exponential_is_as_exact_as_its_numbers():
     numbers = np.linspace(-60, 70, 100_001, dtype=np.float32)[None]
     table, totals = numbers.copy(), np.empty(1, np.float32)
-    kernels.shares_of_products(table, np.zeros(1, np.float32), np.float32(1), totals)
+    kernels.exponentials_of_products(table, np.zeros(1, np.float32), np.float32(1), totals)
     exact = np.exp(numbers.astype(np.float64))
     assert np.abs(table / exact - 1).max() < 1.5e-7
     assert totals[0] == pytest.approx(exact.sum(), rel=1e-5)
 
 
-def test_what_is_far_below_has_no_share_and_what_is_far_above_no_finite_total():
+def test_scores_far_below_vanish_and_scores_far_above_overflow_the_total():
     table, totals = np.array([[-np.inf, -1e30, 0.0], [0.0, 1e30, 0.0]], np.float32), np.empty(2, np.float32)
-    kernels.shares_of_products(table, np.zeros(2, np.float32), np.float32(1), totals)
+    kernels.exponentials_of_products(table, np.zeros(2, np.float32), np.float32(1), totals)
     assert table[0].tolist() == [0, 0, 1]
     assert totals[0] == 1
     assert totals[1] > 1e30
 
 
 @pytest.mark.parametrize(("kind", "tolerance"), [(np.float32, 1e-4), (np.float64, 1e-10)])
-def test_shares_of_distances_are_exponentials_over_the_distance(kind, tolerance):
+def test_exponentials_of_distances_are_exponentials_over_the_distance(kind, tolerance):
     points, candidates = (RANDOM.normal(size=(count, 6)).astype(kind) for count in (4, 9))
     table, totals, levels = points @ candidates.T, np.empty(4, kind), np.arange(4).astype(kind)
-    kernels.shares_of_distances(table, points, candidates, kind(1e-6), kind(1e-30), levels, kind(-1.5), totals)
+    kernels.exponentials_of_distances(table, points, candidates, kind(1e-6), kind(1e-30), levels, kind(-1.5), totals)
     distances = np.linalg.norm(points[:, None] - candidates[None], axis=2)
     expected = np.exp(levels[:, None] - 1.5 * distances)
     assert np.allclose(table, expected / distances, rtol=tolerance)
@@ -83,12 +83,12 @@ def test_shares_of_distances_are_exponentials_over_the_distance(kind, tolerance)
 def test_points_that_meet_have_the_distance_of_noise():
     points, totals = np.ones((1, 2)), np.empty(1)
     table = np.array([[2.0, 1.0]])
-    kernels.shares_of_distances(
+    kernels.exponentials_of_distances(
         table, points, np.array([[1.0, 1.0], [1.0, 0.0]]), 1e-6, 1e-30, np.zeros(1), -1.0, totals
     )
     assert table[0].tolist() == pytest.approx([np.exp(-2e-3) / 2e-3, np.exp(-1.0)])
     table = np.array([[0.0]])
-    kernels.shares_of_distances(table, points * 0, points * 0, 1e-6, 1e-4, np.zeros(1), -1.0, totals)
+    kernels.exponentials_of_distances(table, points * 0, points * 0, 1e-6, 1e-4, np.zeros(1), -1.0, totals)
     assert table[0, 0] == pytest.approx(np.exp(-1e-2) / 1e-2)
 
 
@@ -97,20 +97,20 @@ ids = st.lists(st.one_of(st.integers(0, 12), st.integers(0, 2**40)), max_size=60
 
 @given(ids)
 @settings(max_examples=100, deadline=None)
-def test_distinct_ids_are_those_of_first_appearance(given_ids):
-    columns = np.array(given_ids, np.int64)
-    found, places = kernels.numbered(columns)
-    assert found.tolist() == list(dict.fromkeys(given_ids))
-    assert found[places].tolist() == given_ids
+def test_distinct_ids_keep_the_order_of_first_appearance(numbers):
+    columns = np.array(numbers, np.int64)
+    distinct, places = kernels.deduplicate(columns)
+    assert distinct.tolist() == list(dict.fromkeys(numbers))
+    assert distinct[places].tolist() == numbers
 
 
 @given(ids, st.sets(st.integers(0, 12)))
 @settings(max_examples=100, deadline=None)
-def test_ids_are_found_where_they_are_among_others(given_ids, among):
+def test_ids_are_located_among_the_candidates(numbers, among):
     others = np.array(sorted(among), np.int64)
-    which, where = kernels.find(np.array(given_ids, np.int64), others)
-    assert which.tolist() == [i for i, one in enumerate(given_ids) if one in among]
-    assert others[where].tolist() == [one for one in given_ids if one in among]
+    which, where = kernels.find(np.array(numbers, np.int64), others)
+    assert which.tolist() == [i for i, one in enumerate(numbers) if one in among]
+    assert others[where].tolist() == [one for one in numbers if one in among]
 
 
 def test_rows_add_up_in_their_places():
@@ -147,7 +147,7 @@ def test_numbers_are_counted_by_any_number_of_threads(threads):
     assert [one.tolist() for one in few] == [worse[:1].tolist(), equal[:1].tolist()]
 
 
-def test_where_nothing_can_be_kept_on_disk_it_is_compiled_all_the_same(monkeypatch):
+def test_kernels_compile_where_the_cache_cannot_be_written(monkeypatch):
     made, compiler = [], kernels.numba.njit
 
     def refuses(function, cache=False, **options):
@@ -162,13 +162,13 @@ def test_where_nothing_can_be_kept_on_disk_it_is_compiled_all_the_same(monkeypat
 
 
 @pytest.mark.parametrize("score", ["translation", "complex"])
-def test_answering_does_without_the_compiler(tmp_path, score):
-    """It takes a while to load, which a question from a cold start has not."""
+def test_answering_does_not_load_the_compiler(tmp_path, score):
+    """Loading it would slow down the first query of a process."""
     fit(Beliefs.from_frame(board(3)), score=score, dimension=4, epochs=1).save(tmp_path / "model")
     code = (
-        "import sys, doxa.commands.models; from doxa.model import Model; "
-        f"found = Model.load({str(tmp_path / 'model')!r}).ask([('0,0', 'right', '?')]); "
-        "print(len(found[0]), 'numba' in sys.modules)"
+        "import sys, doxa.cli.questions; from doxa.model import Model; "
+        f"answers = Model.load({str(tmp_path / 'model')!r}).ask([('0,0', 'right', '?')]); "
+        "print(len(answers[0]), 'numba' in sys.modules)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split()[1] == "False"

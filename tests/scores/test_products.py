@@ -1,20 +1,18 @@
-"""DistMult, ComplEx and RotatE against the slow twin, and the N3 penalty."""
+"""DistMult, ComplEx and RotatE against the reference, and the N3 penalty."""
 
 import pytest
 import torch
 
 from doxa.data.batch import Batch
 from doxa.errors import UsageError
-from doxa.scores import SCORES
+from doxa.estimators import Candidates
 from doxa.systems import build
-from doxa.training.candidates import every_candidate
-from doxa.training.objective import objective
 from tests import reference
-from tests.worlds import beliefs, settings_of
+from tests.worlds import beliefs, losses, make_score, settings_of
 
 
 def make(name):
-    score = SCORES[name](5, 3, settings_of(score=name, dimension=6), torch.Generator().manual_seed(0)).double()
+    score = make_score(name, 5, 3, torch.Generator().manual_seed(0), dimension=6).double()
     with torch.no_grad():
         for parameter in score.parameters():
             parameter.normal_(generator=torch.Generator().manual_seed(1))
@@ -49,16 +47,16 @@ def test_complex_vectors_need_an_even_dimension(name):
 
 
 def test_the_penalty_joins_the_objective():
-    some = beliefs([("a", "r", "b"), ("b", "s", "c")])
-    plain, punished = settings_of(score="complex", dimension=4), settings_of(score="complex", dimension=4, n3=0.3)
-    pbe, batch = build(some, plain), Batch.of(some)
-    drawn = every_candidate(pbe)
-    more = objective(pbe, batch, drawn, punished) - objective(pbe, batch, drawn, plain)
+    train = beliefs([("a", "r", "b"), ("b", "s", "c")])
+    plain, penalized = settings_of(score="complex", dimension=4), settings_of(score="complex", dimension=4, n3=0.3)
+    pbe, batch = build(train, plain), Batch.of(train)
+    drawn = Candidates.every(pbe)
+    more = losses(pbe, batch, drawn, penalized) - losses(pbe, batch, drawn, plain)
     assert torch.allclose(more, 0.1 * pbe.score.cubes(pbe.score.rows(batch.head, batch.relation, batch.tail)))
 
 
 @pytest.mark.parametrize(("name", "scale"), [("translation", 4.0), ("complex", 1.0), ("rotate", 4.0)])
 def test_each_score_brings_its_own_scale(name, scale):
-    some = beliefs([("a", "r", "b"), ("b", "s", "c")])
-    assert build(some, settings_of(score=name, dimension=4)).scale == scale
-    assert build(some, settings_of(score=name, dimension=4, scale=2.5)).scale == 2.5
+    train = beliefs([("a", "r", "b"), ("b", "s", "c")])
+    assert build(train, settings_of(score=name, dimension=4)).scale == scale
+    assert build(train, settings_of(score=name, dimension=4, scale=2.5)).scale == 2.5

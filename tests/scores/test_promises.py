@@ -6,13 +6,22 @@ import torch
 
 from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
+from doxa.estimators import Candidates
 from doxa.model import Model, fit
 from doxa.scores import SCORES
 from doxa.systems import build
-from doxa.training.candidates import draw_candidates, every_candidate
+from doxa.training.candidates import draw_candidates
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import RowAdagrad
-from tests.worlds import assert_gradients_equal_finite_differences, beliefs, settings_of
+from tests.worlds import (
+    assert_gradients_equal_finite_differences,
+    beliefs,
+    heads,
+    make_score,
+    relations,
+    settings_of,
+    tails,
+)
 
 ENTITIES, RELATIONS = 8, 4
 VARIANTS = [(name, {}) for name in SCORES] + [
@@ -34,8 +43,8 @@ def variant(request):
 
 def make(variant, dtype=torch.float64, seed=0):
     name, options = variant
-    settings = settings_of(score=name, dimension=6, seed=seed, estimator="negative", **options)
-    score = SCORES[name](ENTITIES, RELATIONS, settings, torch.Generator().manual_seed(seed)).to(dtype)
+    generator = torch.Generator().manual_seed(seed)
+    score = make_score(name, ENTITIES, RELATIONS, generator, dimension=6, **options).to(dtype)
     triples = np.random.default_rng(seed).integers(0, (ENTITIES, RELATIONS, ENTITIES), (30, 3))
     score.prepare(TripleIndex(triples, ENTITIES, RELATIONS))
     return score
@@ -45,17 +54,16 @@ def make(variant, dtype=torch.float64, seed=0):
 def test_one_by_one_equals_all_candidates(variant, dtype):
     score = make(variant, dtype)
     h, r, t = torch.tensor([0, 3, 3]), torch.tensor([1, 0, 3]), torch.tensor([2, 3, 0])
-    some = torch.tensor([5, 0, 3])
-    for entities in (None, some):
+    for entities in (None, torch.tensor([5, 0, 3])):
         ids = torch.arange(ENTITIES) if entities is None else entities
         each = torch.stack([score(h, r, x.expand(3)) for x in ids], dim=1)
-        assert torch.allclose(score.tails(h, r, entities), each, atol=TOLERANCE[dtype])
+        assert torch.allclose(tails(score, h, r, entities), each, atol=TOLERANCE[dtype])
         each = torch.stack([score(x.expand(3), r, t) for x in ids], dim=1)
-        assert torch.allclose(score.heads(r, t, entities), each, atol=TOLERANCE[dtype])
-    for relations in (None, torch.tensor([2, 0])):
-        ids = torch.arange(RELATIONS) if relations is None else relations
+        assert torch.allclose(heads(score, r, t, entities), each, atol=TOLERANCE[dtype])
+    for chosen in (None, torch.tensor([2, 0])):
+        ids = torch.arange(RELATIONS) if chosen is None else chosen
         each = torch.stack([score(h, x.expand(3), t) for x in ids], dim=1)
-        assert torch.allclose(score.relations(h, t, relations), each, atol=TOLERANCE[dtype])
+        assert torch.allclose(relations(score, h, t, chosen), each, atol=TOLERANCE[dtype])
 
 
 def test_gradients_equal_finite_differences(variant):
@@ -66,8 +74,8 @@ def test_gradients_equal_finite_differences(variant):
     mix = torch.randn(3, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
 
     def value():
-        parts = [score(h, r, t)[:, None], score.tails(h, r, candidates), score.heads(r, t, candidates)]
-        return (torch.cat([*parts, score.relations(h, t, torch.tensor([1, 0, 2]))], dim=1) * mix).sum()
+        parts = [score(h, r, t)[:, None], tails(score, h, r, candidates), heads(score, r, t, candidates)]
+        return (torch.cat([*parts, relations(score, h, t, torch.tensor([1, 0, 2]))], dim=1) * mix).sum()
 
     assert_gradients_equal_finite_differences(value, score)
 
@@ -82,17 +90,17 @@ def test_gradients_stay_bounded_where_vectors_almost_meet(variant, gap):
 
 
 def _gradient_at(variant, seed, gap, dimension=200):
-    """The gradient of one question's scores when one candidate lies `gap` from where the score is highest."""
+    """The gradient of one query's scores when one candidate lies `gap` from where the score is highest."""
     name, options = variant
     generator = torch.Generator().manual_seed(seed)
-    score = SCORES[name](ENTITIES, RELATIONS, settings_of(score=name, dimension=dimension, **options), generator)
+    score = make_score(name, ENTITIES, RELATIONS, generator, dimension=dimension, **options)
     with torch.no_grad():
         score.entity.weight.normal_(std=2 / dimension**0.5, generator=generator)
         if "relation" in score.relation_tables:
             score.relation.weight[0] = score.entity.weight[1] - score.entity.weight[0] + gap / dimension**0.5
         else:
             score.entity.weight[1] = score.entity.weight[0] + gap / dimension**0.5
-    score.tails(torch.tensor([0]), torch.tensor([0])).sum().backward()
+    tails(score, torch.tensor([0]), torch.tensor([0])).sum().backward()
     return score.entity.weight.grad
 
 
@@ -101,30 +109,30 @@ def world():
     return beliefs([*rows, ("e1", "r0", "e1")])
 
 
-def test_only_touched_rows_move(variant):
+def test_only_gathered_rows_move(variant):
     name, options = variant
     settings = settings_of(score=name, dimension=6, num_candidates=2, **options)
-    some = world()
-    pbe = build(some, settings)
+    train = world()
+    pbe = build(train, settings)
     before = {key: value.clone() for key, value in pbe.state_dict().items()}
-    batch = Batch.of(some, np.array([0]))
-    candidates = draw_candidates(every_candidate(pbe), 2, np.random.default_rng(0))
+    batch = Batch.of(train, np.array([0]))
+    candidates = draw_candidates(Candidates.every(pbe), 2, np.random.default_rng(0))
     SparseStep(pbe, settings).loss(batch, candidates).backward()
     RowAdagrad(pbe).step(0.1)
-    touched = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
+    gathered = {int(batch.head), int(batch.tail), *candidates.heads.tolist(), *candidates.tails.tolist()}
     moved = (pbe.score.entity.weight != before["score.entity.weight"]).any(1)
-    assert set(torch.nonzero(moved).flatten().tolist()) <= touched
+    assert set(torch.nonzero(moved).flatten().tolist()) <= gathered
     assert moved[int(batch.head)]
-    relations = {int(batch.relation), *candidates.relations.tolist()}
+    of_relations = {int(batch.relation), *candidates.relations.tolist()}
     for name in pbe.score.relation_tables:
         moved = (pbe.score.get_parameter(f"{name}.weight") != before[f"score.{name}.weight"]).any(1)
-        assert set(torch.nonzero(moved).flatten().tolist()) <= relations
+        assert set(torch.nonzero(moved).flatten().tolist()) <= of_relations
 
 
-def quick(variant, some, **more):
+def quick(variant, train, **more):
     name, options = variant
     return fit(
-        some,
+        train,
         score=name,
         dimension=6,
         epochs=3,
@@ -148,7 +156,7 @@ def test_save_then_load_answers_the_same(variant, tmp_path):
     assert np.array_equal(loaded.credence(world()), model.credence(world()))
 
 
-def test_relabelling_changes_nothing_but_names(variant):
+def test_relabeling_changes_nothing_but_names(variant):
     model = quick(variant, world())
     table = world().to_frame()
     renamed = table.select(

@@ -1,10 +1,10 @@
-"""Eq. 7 and Eq. 11 against the slow twin: the sign and the norm."""
+"""Eq. 7 and Eq. 11 against the reference: the sign and the norm."""
 
 import pytest
 import torch
 
 from tests import reference
-from tests.worlds import random_pbe
+from tests.worlds import batch_of, random_pbe, tails
 
 
 @pytest.mark.parametrize("norm", [1, 2])
@@ -19,25 +19,27 @@ def test_the_true_tail_scores_highest_when_the_step_is_right():
     pbe, _ = random_pbe(5)
     with torch.no_grad():
         pbe.score.entity.weight[3] = pbe.score.entity.weight[1] + pbe.score.relation.weight[2]
-    scores = pbe.score.tails(torch.tensor([1]), torch.tensor([2]))
+    scores = tails(pbe.score, torch.tensor([1]), torch.tensor([2]))
     assert scores.argmax().item() == 3
     assert scores.max().item() == pytest.approx(pbe.score.alpha.item(), abs=1e-5)
 
 
 def test_a_mention_is_the_sum_of_its_words():
     pbe, world = random_pbe(6)
-    words, offsets = torch.tensor([0, 2, 4]), torch.tensor([0, 2, 3, 3])
-    found = pbe.mention_logits(words, offsets)
-    for i, said in enumerate([[0, 2], [4], []]):
+    mentions = [[0, 2], [4], []]
+    logits = pbe.mention_logits(batch_of([(0, 0, 1, words) for words in mentions]))
+    for i, words in enumerate(mentions):
         for r in world.relations:
-            assert found[i, r].item() == pytest.approx(reference.said(world, r, said))
+            assert logits[i, r].item() == pytest.approx(reference.mention_score(world, r, words))
+    chosen = pbe.mention_logits(batch_of([(0, 0, 1, words) for words in mentions]), torch.tensor([3, 1]))
+    assert torch.allclose(chosen, logits[:, [3, 1]])
 
 
-def test_alpha_can_be_held_fixed():
+def test_alpha_can_be_fixed():
     assert random_pbe(0, estimator="negative", learn_alpha=False)[0].score.alpha.requires_grad is False
     assert random_pbe(0, estimator="negative")[0].score.alpha.requires_grad is True
 
 
-def test_alpha_is_not_learnt_where_it_makes_no_difference():
+def test_alpha_is_not_trained_where_it_makes_no_difference():
     assert random_pbe(0, estimator="sampled")[0].score.alpha.requires_grad is False
     assert random_pbe(0, estimator="exact")[0].score.alpha.requires_grad is False

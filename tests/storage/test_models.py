@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doxa.data.beliefs import Beliefs
-from doxa.errors import DoxaError
+from doxa.errors import BadModel, UsageError
 from doxa.inference import judge
 from doxa.model import Model, fit
 from doxa.storage import models as store
@@ -42,17 +42,17 @@ def test_everything_comes_back(model, folder):
     assert loaded.curve == model.curve
 
 
-def test_what_counts_in_weighed_verdicts_comes_back(tmp_path):
+def test_the_weights_of_the_learned_rule_comes_back(tmp_path):
     """Also where a relation has the weights of all."""
-    some = Beliefs.from_frame(board(4))
-    model = fit(some, dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1, decision_rule="learned")
+    sample = Beliefs.from_frame(board(4))
+    model = fit(sample, dimension=4, epochs=2, batch_size=16, num_candidates=8, threads=1, decision_rule="learned")
     model.calibration.weights.by_relation[1] = model.calibration.weights.overall
     model.save(tmp_path / "m")
     loaded = Model.load(tmp_path / "m")
     assert np.array_equal(loaded.calibration.weights.by_relation, model.calibration.weights.by_relation)
     assert np.array_equal(loaded.calibration.weights.overall, model.calibration.weights.overall)
     assert len({tuple(row) for row in loaded.calibration.weights.by_relation}) == 2
-    assert judge(loaded, some).accepted.tolist() == judge(model, some).accepted.tolist()
+    assert judge(loaded, sample).accepted.tolist() == judge(model, sample).accepted.tolist()
 
 
 def test_the_folder_tells_what_it_was_trained_on(folder):
@@ -63,8 +63,10 @@ def test_the_folder_tells_what_it_was_trained_on(folder):
 
 
 def test_an_existing_model_is_replaced_only_by_force(model, folder):
-    with pytest.raises(DoxaError, match="already holds a model"):
+    with pytest.raises(UsageError, match="already holds a model") as refusal:
         model.save(folder)
+    assert refusal.value.remedy == "force"
+    assert "--" not in str(refusal.value)
     model.save(folder, force=True)
     assert Model.load(folder).settings == model.settings
     assert [path.name for path in folder.parent.iterdir()] == ["m"]
@@ -74,17 +76,17 @@ def test_an_existing_model_is_replaced_only_by_force(model, folder):
 def test_a_truncated_or_missing_file_is_refused(folder, name):
     path = folder / name
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(DoxaError, match=f"{name} holds .* bytes where .* were written"):
+    with pytest.raises(BadModel, match=f"{name} holds .* bytes where .* were written"):
         Model.load(folder)
     path.unlink()
-    with pytest.raises(DoxaError, match=f"not a whole model: {name} is missing"):
+    with pytest.raises(BadModel, match=f"not a whole model: {name} is missing"):
         Model.load(folder)
 
 
 def test_foreign_folders_are_refused(tmp_path, folder):
-    with pytest.raises(DoxaError, match="no model folder"):
+    with pytest.raises(BadModel, match="no model folder"):
         Model.load(tmp_path / "none")
-    with pytest.raises(DoxaError, match=r"holds no model\.json"):
+    with pytest.raises(BadModel, match=r"holds no model\.json"):
         Model.load(tmp_path)
     manifest = json.loads((folder / "model.json").read_text())
     for change, message in (
@@ -95,10 +97,10 @@ def test_foreign_folders_are_refused(tmp_path, folder):
         ({"files": None}, "not the manifest"),
     ):
         (folder / "model.json").write_text(json.dumps(manifest | change))
-        with pytest.raises(DoxaError, match=message):
+        with pytest.raises(BadModel, match=message):
             Model.load(folder)
     (folder / "model.json").write_text("{not json")
-    with pytest.raises(DoxaError, match="not the manifest"):
+    with pytest.raises(BadModel, match="not the manifest"):
         Model.load(folder)
 
 
@@ -109,16 +111,16 @@ def test_weights_of_another_size_are_refused(model, folder, tmp_path):
     (folder / "weights.safetensors").write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())
     manifest["files"]["weights.safetensors"] = (folder / "weights.safetensors").stat().st_size
     (folder / "model.json").write_text(json.dumps(manifest))
-    with pytest.raises(DoxaError, match="not a whole model"):
+    with pytest.raises(BadModel, match="not a whole model"):
         Model.load(folder)
 
 
-def test_an_unfinished_run_is_told_apart(tmp_path):
+def test_an_unfinished_run_is_recognized(tmp_path):
     (tmp_path / store.CHECKPOINT).write_bytes(b"x")
-    with pytest.raises(DoxaError, match="is not finished"):
+    with pytest.raises(BadModel, match="is not finished"):
         Model.load(tmp_path)
-    with pytest.raises(DoxaError, match="already holds an unfinished run"):
+    with pytest.raises(UsageError, match="already holds an unfinished run"):
         store.check_vacant(tmp_path, force=False, resume=False)
     store.check_vacant(tmp_path, force=False, resume=True)
-    with pytest.raises(DoxaError, match="no unfinished run to resume"):
+    with pytest.raises(UsageError, match="no unfinished run to resume"):
         store.check_vacant(tmp_path / "new", force=False, resume=True)

@@ -31,9 +31,9 @@ def test_parquet(model, entity, tmp_path):
 
 def test_numpy(model, entity, tmp_path):
     export(model, tmp_path / "v.npz")
-    with np.load(tmp_path / "v.npz", allow_pickle=False) as found:
-        assert np.array_equal(found["entity"], entity)
-        assert found["relation_names"].tolist() == model.vocabularies.relations.names.to_list()
+    with np.load(tmp_path / "v.npz", allow_pickle=False) as result:
+        assert np.array_equal(result["entity"], entity)
+        assert result["relation_names"].tolist() == model.vocabularies.relations.names.to_list()
 
 
 def test_word2vec(model, entity, tmp_path):
@@ -64,9 +64,9 @@ def test_what_cannot_be_written_is_refused(model, tmp_path):
 
 @pytest.mark.parametrize("system", ["unstructured", "se", "ntn", "transh"])
 def test_systems_with_other_tables_have_vectors_too(system):
-    found = vectors(fit(Beliefs.from_frame(board(3, words=False)), system=system, dimension=4, epochs=1, threads=1))
-    assert found["entity"][1].shape == (9, 4)
-    assert ("relation" in found) == (system != "unstructured")
+    result = vectors(fit(Beliefs.from_frame(board(3, words=False)), system=system, dimension=4, epochs=1, threads=1))
+    assert result["entity"][1].shape == (9, 4)
+    assert ("relation" in result) == (system != "unstructured")
 
 
 def test_the_command(doxa, model, tmp_path):

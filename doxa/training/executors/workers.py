@@ -37,6 +37,7 @@ class _Shared:
     start: list[Semaphore]
     ended: Semaphore
     stop: Event
+    closed: Event
     errors: SimpleQueue[str]
     leader: int
 
@@ -61,6 +62,7 @@ class Workers:
             start=[context.Semaphore(0) for _ in range(workers)],
             ended=context.Semaphore(0),
             stop=context.Event(),
+            closed=context.Event(),
             errors=context.SimpleQueue(),
             leader=os.getpid(),
         )
@@ -91,6 +93,7 @@ class Workers:
 
     def close(self) -> None:
         self._state.stop.set()
+        self._state.closed.set()
         for semaphore in self._state.start:
             semaphore.release()
         for process in self._processes:
@@ -123,7 +126,7 @@ def _take_part(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> 
         while not state.start[place].acquire(timeout=1):
             if os.getppid() != state.leader:  # it was killed
                 return
-        if state.stop.is_set():
+        if state.closed.is_set():
             return
         for number in range(int(state.steps[0]) + place, int(state.steps[1]), workers):
             share = fraction(number)
