@@ -177,6 +177,7 @@ class Beliefs:
         )
 
     def where(self, mask: NDArray[np.bool_]) -> Beliefs:
+        """The rows where the mask is true."""
         return self.take(np.flatnonzero(mask))
 
     def positives(self) -> Beliefs:
@@ -196,6 +197,7 @@ class Beliefs:
         return Beliefs.from_frame(self.to_frame())
 
     def without_mentions(self) -> Beliefs:
+        """The same beliefs without their mentions."""
         return replace(self, mention=Ragged.empty(len(self)), text=None)
 
     def encode(self, vocabularies: Vocabularies) -> Beliefs:
