@@ -100,12 +100,12 @@ def checked(settings: Settings) -> Settings:
     """The same settings, refused where names are unknown or contradict each other."""
     system = _named("system", settings.system, SYSTEMS)
     _named("score", settings.score, SCORES)
-    score_options(settings)
     if settings.system != "pbe" and settings.score != system.score:
         raise UsageError(
             f"system {settings.system} is built on the score {system.score}, not on {settings.score}",
             f"leave the score out, or use it with system pbe (score={settings.score})",
         )
+    score_options(settings)
     for name in DEFINING if settings.system != "pbe" else ():
         value, chosen = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
         if value != chosen and (value == 0 or name == "objective"):

@@ -175,8 +175,9 @@ def best_threshold(scores, labels, blur):
 
 
 def regression(features, labels, around, shrinkage):
-    """Logistic regression with an offset, by small steps: Σ log(1 + exp(−y w·x)) + shrinkage · Σ (w − around)², the last
-    twentieth as much for the offset."""
+    """Logistic regression with an offset, by small steps: Σ log(1 + exp(−y w·x)) + shrinkage · Σ (w − around)².
+
+    The offset is shrunk a twentieth as much."""
     x = np.column_stack([features, np.ones(len(features))])
     w, away = np.array(around, float), shrinkage * np.array([1.0] * (x.shape[1] - 1) + [1 / 20])
     for _ in range(20_000):

@@ -87,7 +87,7 @@ def test_relations_by_entities_alone_and_by_words_alone():
     for i, (h, r, t) in enumerate(ROWS):
         assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
         words = sample.mention.row(i).tolist()
-        assert mention.raw[i] == reference.rank([reference.said(model, x, words) for x in model.relations], r)
+        assert mention.raw[i] == reference.rank([reference.mention_score(model, x, words) for x in model.relations], r)
 
 
 @pytest.mark.parametrize("slot", ENTITY_SLOTS)
