@@ -18,8 +18,13 @@ from doxa.lab.page import page
 from doxa.lab.report import results
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
-TAKE_SETTINGS = {"doxa.fit", "doxa.tune", "doxa.Model.fit", "doxa.Settings.changed"}
+PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
+TAKE_SETTINGS = {"doxa.tune", "doxa.Settings.changed"}
 """The callables whose further keywords are settings; no other public callable has a catch-all."""
 
 
@@ -32,7 +37,7 @@ def callables():
             continue
         for member in vars(thing):
             value = getattr(thing, member)
-            if not member.startswith("_") and inspect.isroutine(value):
+            if not member.startswith("_") and (inspect.isfunction(value) or inspect.ismethod(value)):
                 yield f"doxa.{name}.{member}", value
 
 

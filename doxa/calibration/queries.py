@@ -1,4 +1,4 @@
-"""Held-out queries: beliefs with one part removed, to see how probable the model holds the right answer."""
+"""Queries held out for validation: beliefs with one part removed, and the probability of the right answer."""
 
 from __future__ import annotations
 
