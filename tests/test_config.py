@@ -133,11 +133,14 @@ def test_every_old_name_is_migrated():
         assert migrate({new: value}) == {new: value}
 
 
+OLD_RULE = "weighed"
+
+
 def test_every_old_value_is_migrated():
-    assert RENAMED_VALUES == {("decision_rule", "weighed"): "learned"}
-    assert migrate({"verdict": "weighed"}) == migrate({"decision_rule": "weighed"}) == {"decision_rule": "learned"}
-    assert from_saved({"verdict": "weighed"}).decision_rule == "learned"
-    assert migrate({"objective": "weighed"}) == {"objective": "weighed"}
+    assert RENAMED_VALUES == {("decision_rule", OLD_RULE): "learned"}
+    assert migrate({"verdict": OLD_RULE}) == migrate({"decision_rule": OLD_RULE}) == {"decision_rule": "learned"}
+    assert from_saved({"verdict": OLD_RULE}).decision_rule == "learned"
+    assert migrate({"objective": OLD_RULE}) == {"objective": OLD_RULE}
 
 
 def test_a_hidden_width_of_zero_meant_the_default_of_the_score():
@@ -174,7 +177,7 @@ def test_saved_settings_that_nobody_knows_are_dropped_with_a_notice(caplog):
 
 def test_a_file_of_settings_is_read_under_the_names_of_today(tmp_path):
     path = tmp_path / "best.toml"
-    path.write_text('[settings]\ncandidates = 64\nverdict = "weighed"\nnorm = 1\n')
+    path.write_text(f'[settings]\ncandidates = 64\nverdict = "{OLD_RULE}"\nnorm = 1\n')
     values = read_toml(path)
     assert values == {"num_candidates": 64, "decision_rule": "learned", "norm": 1}
     assert recipe(values).num_candidates == 64

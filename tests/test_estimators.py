@@ -16,6 +16,7 @@ from doxa.estimators import (
     Candidates,
     Term,
     Vectors,
+    WeightedSum,
     estimate,
     find,
     fused_softmax,
@@ -25,7 +26,6 @@ from doxa.estimators import (
     negative_sampling,
     softmax,
     terms,
-    weighted_sum,
 )
 from doxa.scores.pairwise import Distances, Places, Products
 from doxa.slots import Slot
@@ -178,6 +178,10 @@ def random_pairs(kind, seed, slope=None):
     return kind(points, others, slope, torch.tensor(0.8, dtype=torch.float64))
 
 
+def weighted_sum(term, rule, weights):
+    return WeightedSum.apply(*term.inputs, rule, weights)
+
+
 @pytest.mark.parametrize("kind", [Products, Distances])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_fused_softmax_equals_the_softmax(kind, seed):
@@ -211,6 +215,11 @@ def test_the_gradient_of_a_weighted_sum_equals_finite_differences(kind, name, sl
         scores = kind(points, candidates, pairs.slope, offset)
         return weighted_sum(Term("tail", 1.0, truth, scores, true, 0.0), RULES[name], weights)
 
+    assert_gradients(total, inputs)
+
+
+def assert_gradients(total, inputs):
+    """Backpropagate three times the total and compare with central differences by every input."""
     leaves = [tensor.clone().requires_grad_() for tensor in inputs]
     (3 * total(*leaves)).backward()
     for place, leaf in enumerate(leaves):
@@ -220,6 +229,21 @@ def test_the_gradient_of_a_weighted_sum_equals_finite_differences(kind, name, sl
 
         expected = derivative(value, inputs[place])
         assert torch.allclose(leaf.grad, expected, rtol=1e-5, atol=1e-5), place
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_gradient_of_a_weighted_sum_of_a_table_equals_finite_differences(name):
+    truth, table, true = random_scores(2)
+    weights = torch.tensor([0.5, -1.0, 0.0, 2.0], dtype=torch.float64)
+    before = table.clone()
+
+    def total(truth, scores):
+        return weighted_sum(Term("tail", 1.0, truth, scores, true, 0.0), RULES[name], weights)
+
+    expected = (RULES[name](truth, table.clone(), true).value * weights).sum().item()
+    assert total(truth, table).item() == pytest.approx(expected)
+    assert_gradients(total, [truth, table])
+    assert torch.equal(table, before)
 
 
 @pytest.mark.parametrize("estimator", ["sampled", "negative"])
