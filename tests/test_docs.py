@@ -37,7 +37,7 @@ def callables():
             continue
         for member in vars(thing):
             value = getattr(thing, member)
-            if not member.startswith("_") and inspect.isroutine(value):
+            if not member.startswith("_") and callable(value):
                 yield f"doxa.{name}.{member}", value
 
 
