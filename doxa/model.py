@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Numbers
-from doxa.config import GROUPS, Settings
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
-from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Vocabularies
-from doxa.errors import CannotAnswer, UsageError
+from doxa.errors import CannotAnswer
 from doxa.pbe import PBE
-from doxa.systems import answers, why_not
+from doxa.systems import why_not
 
 if TYPE_CHECKING:
     from doxa.curation.audit import Suspects
@@ -34,41 +32,12 @@ if TYPE_CHECKING:
     from doxa.evaluation.protocol import CandidateRule
     from doxa.evaluation.report import Evaluation, FilterRule
     from doxa.inference import Answer, Judgment, Question
+    from doxa.inference.info import Info
     from doxa.storage.vectors import Vectors
     from doxa.training.loop import Progress
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 """The tasks of `Model.evaluate`."""
-
-
-@dataclass(frozen=True)
-class Info(Result):
-    """A summary of a model: sizes, settings by group, training and calibration."""
-
-    system: str
-    score: str
-    entities: int
-    relations: int
-    words: int
-    facts: int
-    settings: dict[str, dict[str, Any]]
-    training: dict[str, Any]
-    calibration: dict[str, Any]
-
-    def to_frame(self) -> pl.DataFrame:
-        """One row per fact about the model: group, name and value as text."""
-        rows = [("model", name, str(value)) for name, value in self.as_dict().items() if not isinstance(value, dict)]
-        groups = {**self.settings, "training": self.training, "calibration": self.calibration}
-        rows += [(group, name, str(value)) for group, values in groups.items() for name, value in values.items()]
-        return pl.DataFrame(rows, schema=["group", "name", "value"], orient="row")
-
-    def as_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def __repr__(self) -> str:
-        words = f", {self.words:,} words" if self.words else ""
-        sizes = f"{self.entities:,} entities, {self.relations:,} relations{words}, {self.facts:,} known facts"
-        return f"Info({self.system} on {self.score}, {sizes})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +156,11 @@ class Model:
 
         return ask(self, questions, top, new_only, memory)
 
-    def judge(self, beliefs: Any) -> Judgment:
+    def judge(self, beliefs: Any, memory: int = 0) -> Judgment:
         """Credence and verdict (true, false or unknown) of each belief."""
         from doxa.inference.judgment import judge
 
-        return judge(self, Beliefs.of(beliefs))
+        return judge(self, Beliefs.of(beliefs), memory)
 
     def credence(self, beliefs: Any) -> Numbers:
         """The probability that each belief is true; NaN for a name that the model does not know."""
@@ -231,33 +200,9 @@ class Model:
         Beliefs with unknown names only serve to classify such beliefs. `decision_rule`, `negatives_from` and
         `base_rate` replace these settings. Positive beliefs join the known facts.
         """
-        changed = {"decision_rule": decision_rule, "negatives_from": negatives_from, "base_rate": base_rate}
-        settings = self.settings.changed(**{name: value for name, value in changed.items() if value is not None})
-        encoded = Beliefs.of(valid).encode(self.vocabularies)
-        beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)
-        if not len(beliefs.positives()):
-            raise UsageError("no validation belief is positive and has names that the model knows")
-        positives = beliefs.positives()
-        new = positives.where(~self.known.contains(positives.head, positives.relation, positives.tail))
-        confidence = self.known_confidence
-        if len(new) and (len(confidence) or not np.isnan(new.confidence).all()):
-            before = confidence if len(confidence) else np.full(len(self.train) + len(self.valid), np.nan)
-            confidence = np.concatenate([before, new.confidence])
-        judge = Judge.fit(
-            self.pbe,
-            settings,
-            self.trained_facts,
-            beliefs,
-            unseen,
-            can_classify="classification" in answers(settings),
-        )
-        return replace(
-            self,
-            settings=settings,
-            calibration=judge,
-            valid=np.concatenate([self.valid, new.triples]),
-            known_confidence=confidence,
-        )
+        from doxa.curation.calibrate import calibrate
+
+        return calibrate(self, Beliefs.of(valid), decision_rule, negatives_from, base_rate)
 
     def complete(
         self,
@@ -268,6 +213,7 @@ class Model:
         top: int = 10_000,
         any_entity: bool = False,
         contradicting: bool = True,
+        memory: int = 0,
         report: Callable[[SearchProgress], None] | None = None,
     ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
@@ -281,14 +227,15 @@ class Model:
             top=top,
             any_entity=any_entity,
             contradicting=contradicting,
+            memory=memory,
             report=report,
         )
 
-    def audit(self, beliefs: Any = None, top: int | None = None) -> Suspects:
+    def audit(self, beliefs: Any = None, top: int | None = None, memory: int = 0) -> Suspects:
         """The known beliefs, or these, with the most suspicious first; see `doxa.curation.audit`."""
         from doxa.curation.audit import audit
 
-        return audit(self, None if beliefs is None else Beliefs.of(beliefs), top)
+        return audit(self, beliefs, top, memory=memory)
 
     def explain(
         self,
@@ -353,26 +300,9 @@ class Model:
 
     def info(self) -> Info:
         """A summary: sizes, settings by group, training and calibration."""
-        judge = self.calibration
-        return Info(
-            system=self.settings.system,
-            score=self.settings.score,
-            entities=len(self.vocabularies.entities),
-            relations=len(self.vocabularies.relations),
-            words=len(self.vocabularies.words) if self.pbe.mention is not None else 0,
-            facts=len(self.known),
-            settings={group: self.settings.group(group) for group in GROUPS},
-            training=dict(self.origin) | ({"last_epoch": dict(self.curve[-1])} if self.curve else {}),
-            calibration={
-                "rule": judge.rule,
-                "curve": judge.curve.kind,
-                "thresholds": int((~np.isnan(judge.thresholds.by_relation)).sum()),
-                "temperatures": dict(vars(judge.temperatures)),
-                "mention_exponent": judge.mention_exponent,
-                "classifies_unseen": judge.unseen is not None,
-                "predicts_confidence": judge.expected_confidence is not None,
-            },
-        )
+        from doxa.inference.info import info
+
+        return info(self)
 
 
 def _name_settings(function: Any) -> None:
