@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow fuzz bench-peers atlas docs clean
+.PHONY: help install demo test lint test-slow fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,9 @@ docs: install  ## regenerate the generated pages of docs/
 	$(BIN)/python -m tools.api_page > docs/api.md
 	$(BIN)/doxa reproduce report
 	$(BIN)/python experiments/curation/figures.py --write
+
+picture: demo  ## redraw the picture of README from the demo
+	$(BIN)/python -m tools.picture demo docs/picture.png
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache

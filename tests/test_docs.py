@@ -9,10 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 import doxa
-from doxa import systems
+from doxa import cli, systems
 from doxa.cli.reference import settings_page
+from doxa.config import describe
 from doxa.lab import experiments
 from doxa.lab.page import page
 from doxa.lab.report import results
@@ -37,7 +39,7 @@ def callables():
             continue
         for member in vars(thing):
             value = getattr(thing, member)
-            if not member.startswith("_") and (inspect.isfunction(value) or inspect.ismethod(value)):
+            if not member.startswith("_") and callable(value):
                 yield f"doxa.{name}.{member}", value
 
 
@@ -111,3 +113,26 @@ def test_every_experiment_is_one_that_can_be_run_and_its_results_are_of_it(name,
         result = experiments.result(run, ROOT / "experiments" / "results")
         if result is not None:
             assert (result["experiment"], result["seed"]) == (experiment, run.seed)
+
+
+def commands(group=None, path=()):
+    """The options of every command, by its words."""
+    group = group or typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), {option for parameter in command.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "CHANGELOG.md"])
+def test_commands_options_and_settings_of_the_docs_exist(page):
+    known, names = dict(commands()), {row[1] for row in describe()} | {row[1] for row in systems.describe_options()}
+    text = (ROOT / page).read_text()
+    for line in re.findall(r"(?:^\$ |`|^    |^ +|/bin/)doxa ([a-z][^`\n]*)", text, re.MULTILINE):
+        words = line.split()
+        path = next((tuple(words[:count]) for count in (2, 1) if tuple(words[:count]) in known), None)
+        assert path or words[0] in ("data", "review"), f"doxa {line}"
+        if path:
+            assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known[path] | {"--help"}, f"doxa {line}"
+    assert set(re.findall(r"--set ([a-z_0-9]+)=", text)) - {"name"} <= names

@@ -17,7 +17,7 @@ def split(beliefs: Beliefs, shares: tuple[float, ...], seed: int = 0, apart: Seq
 
     Rows of one triple stay together, and so do rows that share what is kept `apart`: a pair of entities in either
     order (`pair`), a mention (`mention`), a head or a tail. The first belief (in random order) of every entity and
-    relation goes to train with its whole group, so a part can come out smaller than its share.
+    relation goes to train with its whole group. So a part can be smaller than its share.
     """
     if any(share < 0 for share in shares) or sum(shares) >= 1:
         raise UsageError(f"cannot split into shares {shares}; expected positive ones that leave something for train")

@@ -1,4 +1,4 @@
-"""Executors: one process and several workers run exactly the requested steps, and failures are reported."""
+"""Executors: one process and several workers run exactly the steps of a range, and failures are reported."""
 
 import os
 import signal
@@ -82,7 +82,7 @@ EXECUTORS = pytest.mark.parametrize("executor", [single, two_workers, five_worke
 
 
 @EXECUTORS
-def test_an_executor_runs_exactly_the_requested_steps(executor):
+def test_an_executor_runs_exactly_the_steps_of_a_range(executor):
     """Whole epochs and parts of them, one call after the other, on the same executor."""
     steps = Recorder()
     runner = executor(steps)
