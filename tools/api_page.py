@@ -62,6 +62,7 @@ def _results() -> list[type]:
         for info in pkgutil.iter_modules(module.__path__, f"{module.__name__}."):
             importlib.import_module(info.name)
     classes = [kind for kind in _subclasses(Result) if not kind.__name__.startswith("_")]
+    classes = [kind for kind in classes if kind.__module__.split(".")[1] in PACKAGES]
     return sorted(classes, key=lambda kind: (kind.__module__, kind.__qualname__))
 
 
