@@ -16,7 +16,7 @@ from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, did_you_mean
 from doxa.pbe import PBE
 from doxa.scores import SCORES, Mention
-from doxa.scores.base import ScoreOptions
+from doxa.scores.base import ScoreOptions, Sizes
 from doxa.scores.start import smooth_over_graph
 
 log = logging.getLogger(__name__)
@@ -232,7 +232,7 @@ def assemble(
     """
     generator = torch.Generator().manual_seed(settings.seed) if draw else None
     options = score_options(settings)
-    score = SCORES[settings.score](entities, relations, settings.dimension, options, generator)
+    score = SCORES[settings.score](Sizes(entities, relations, settings.dimension), options, generator)
     if settings.training_estimator != "negative":  # a softmax does not depend on α: training would follow rounding
         score.freeze_bias()
     mention = None

@@ -16,6 +16,7 @@ from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.scores import SCORES
+from doxa.scores.base import Sizes
 from doxa.scores.pairwise import Places, table_of
 from doxa.slots import Slot
 from doxa.systems import assemble, score_options
@@ -49,7 +50,7 @@ def settings_of(**values):
 def make_score(name, entities, relations, generator=None, **values):
     """A score of these sizes; `values` are settings and options of the score."""
     settings = settings_of(score=name, **values)
-    return SCORES[name](entities, relations, settings.dimension, score_options(settings), generator)
+    return SCORES[name](Sizes(entities, relations, settings.dimension), score_options(settings), generator)
 
 
 def tails(score, head, relation, candidates=None):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from doxa.config import check
 from doxa.data.triples import TripleIndex
-from doxa.scores.pairwise import PairScores, Scores
+from doxa.scores.pairwise import Scores
 from doxa.slots import Slot
+
+
+class Sizes(NamedTuple):
+    """The sizes of a score: entities, relations, and the dimension of their vectors."""
+
+    entities: int
+    relations: int
+    dimension: int
 
 
 @dataclass(frozen=True)
@@ -38,12 +47,10 @@ class Score(nn.Module):
     default_scale: float = 4.0
     tells_relations: bool = True
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
-    ) -> None:
+    def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
         super().__init__()
-        self.entity_count, self.relation_count, self.dimension = entities, relations, dimension
-        self.entity = embedding(entities, dimension, generator)
+        self.entity_count, self.relation_count, self.dimension = sizes
+        self.entity = embedding(sizes.entities, sizes.dimension, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         """D of each triple, (B,), (B,), (B,) → (B,)."""
@@ -114,11 +121,9 @@ class VectorScore(Score):
     Its file says how the vectors of queries and candidates compare; this class looks the vectors up by id.
     """
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
-        self.relation = embedding(relations, dimension, generator)
+    def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
+        self.relation = embedding(sizes.relations, sizes.dimension, generator)
 
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         """D of vectors row by row, (B, d) each → (B,)."""
@@ -158,6 +163,3 @@ def rows(table: nn.Embedding, candidates: Tensor | None) -> Tensor:
         return table.weight
     vectors: Tensor = table(candidates)
     return vectors
-
-
-__all__ = ["PairScores", "Score", "ScoreOptions", "Scores", "VectorScore", "embedding", "rows"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.base import Score, ScoreOptions, Sizes, embedding, rows
 from doxa.scores.matrices import identity, mapped, outer, tiled, transposed
 
 
@@ -22,11 +22,9 @@ class Bilinear(Score):
     relation_tables = ("map",)
     default_scale = 1.0
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
-        self.map = embedding(relations, dimension**2, generator, spread=dimension**-0.5)
+    def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
+        self.map = embedding(sizes.relations, sizes.dimension**2, generator, spread=sizes.dimension**-0.5)
 
     def make_neutral(self) -> None:
         identity(self.map, self.dimension)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.errors import UsageError
-from doxa.scores.base import ScoreOptions, VectorScore
+from doxa.scores.base import ScoreOptions, Sizes, VectorScore
 from doxa.scores.pairwise import Products
 from doxa.slots import Slot
 
@@ -26,10 +26,8 @@ class Complex(VectorScore):
     formula = "Re ⟨h, r, t̄⟩"
     default_scale = 1.0
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
-    ) -> None:
-        super().__init__(entities, relations, even(dimension), options, generator)
+    def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
+        super().__init__(even(sizes), options, generator)
 
     def make_neutral(self) -> None:
         neutral(self.relation)
@@ -50,11 +48,11 @@ class Complex(VectorScore):
         return torch.stack([modulus_cubes(row) for row in rows]).sum(0)
 
 
-def even(dimension: int) -> int:
-    """The dimension, which must hold as many real as imaginary parts."""
-    if dimension % 2:
-        raise UsageError(f"complex vectors need an even dimension, not {dimension}")
-    return dimension
+def even(sizes: Sizes) -> Sizes:
+    """The sizes, whose dimension must hold as many real as imaginary parts."""
+    if sizes.dimension % 2:
+        raise UsageError(f"complex vectors need an even dimension, not {sizes.dimension}")
+    return sizes
 
 
 def neutral(table: nn.Embedding) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from doxa.config import setting
-from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.base import Score, ScoreOptions, Sizes, embedding, rows
 
 TOLERANCE = 1e-3
 """ε of the soft constraint: the cosine of d and w that is not penalized (Wang et al., 2014)."""
@@ -36,18 +36,11 @@ class Hyperplane(Score):
     relation_tables = ("relation", "normal")
     default_scale = 1.0
 
-    def __init__(
-        self,
-        entities: int,
-        relations: int,
-        dimension: int,
-        options: HyperplaneOptions,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
+    def __init__(self, sizes: Sizes, options: HyperplaneOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
         self.orthogonality = options.orthogonality
-        self.relation = embedding(relations, dimension, generator)
-        self.normal = embedding(relations, dimension, generator)
+        self.relation = embedding(sizes.relations, sizes.dimension, generator)
+        self.normal = embedding(sizes.relations, sizes.dimension, generator)
 
     def make_neutral(self) -> None:
         nn.init.zeros_(self.relation.weight)

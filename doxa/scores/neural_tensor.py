@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import embedding, rows
+from doxa.scores.base import Sizes, embedding, rows
 from doxa.scores.matrices import identity, mapped, outer, tiled, transposed
 from doxa.scores.single_layer import SingleLayer, SingleLayerOptions, read_out
 
@@ -33,16 +33,9 @@ class NeuralTensor(SingleLayer):
     Options = NeuralTensorOptions
     relation_tables = (*SingleLayer.relation_tables, "slices")
 
-    def __init__(
-        self,
-        entities: int,
-        relations: int,
-        dimension: int,
-        options: NeuralTensorOptions,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
-        self.slices = embedding(relations, self.hidden * dimension * dimension, generator, spread=dimension**-0.5)
+    def __init__(self, sizes: Sizes, options: NeuralTensorOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
+        self.slices = embedding(sizes.relations, self.hidden * self.dimension**2, generator, self.dimension**-0.5)
 
     def make_neutral(self) -> None:
         identity(self.slices, self.dimension)

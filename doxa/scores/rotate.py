@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import ScoreOptions, VectorScore
+from doxa.scores.base import ScoreOptions, Sizes, VectorScore
 from doxa.scores.complex import even, moduli, neutral, product, product_with_conjugate
 from doxa.scores.pairwise import ROUNDING, SMALLEST, Scores, lengths, nearness
 from doxa.slots import Slot
@@ -34,10 +34,8 @@ class Rotate(VectorScore):
     formula = "α − ‖h ∘ r − t‖,  |r| = 1"
     Options = RotateOptions
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: RotateOptions, generator: torch.Generator | None
-    ) -> None:
-        super().__init__(entities, relations, even(dimension), options, generator)
+    def __init__(self, sizes: Sizes, options: RotateOptions, generator: torch.Generator | None) -> None:
+        super().__init__(even(sizes), options, generator)
         self.alpha = nn.Parameter(torch.tensor(float(options.alpha)), requires_grad=options.learn_alpha)
 
     def freeze_bias(self) -> None:

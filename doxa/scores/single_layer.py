@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.base import Score, ScoreOptions, Sizes, embedding, rows
 from doxa.scores.matrices import as_matrices, by_relation, mapped, tiled
 
 
@@ -33,20 +33,13 @@ class SingleLayer(Score):
     relation_tables: tuple[str, ...] = ("head_map", "tail_map", "bias", "output")
     default_scale = 1.0
 
-    def __init__(
-        self,
-        entities: int,
-        relations: int,
-        dimension: int,
-        options: SingleLayerOptions,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
+    def __init__(self, sizes: Sizes, options: SingleLayerOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
         self.hidden = options.hidden
-        self.head_map = embedding(relations, self.hidden * dimension, generator, spread=dimension**-0.5)
-        self.tail_map = embedding(relations, self.hidden * dimension, generator, spread=dimension**-0.5)
-        self.bias = embedding(relations, self.hidden, generator, spread=0.1)
-        self.output = embedding(relations, self.hidden, generator)
+        self.head_map = embedding(sizes.relations, self.hidden * self.dimension, generator, self.dimension**-0.5)
+        self.tail_map = embedding(sizes.relations, self.hidden * self.dimension, generator, self.dimension**-0.5)
+        self.bias = embedding(sizes.relations, self.hidden, generator, spread=0.1)
+        self.output = embedding(sizes.relations, self.hidden, generator)
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         layer, output = self._layer(self.entity(head), relation, self.entity(tail)), self.output(relation)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from doxa.scores.base import Score, ScoreOptions, embedding, rows
+from doxa.scores.base import Score, ScoreOptions, Sizes, embedding, rows
 from doxa.scores.matrices import as_matrices, by_relation, identity, mapped, tiled
 
 
@@ -21,12 +21,10 @@ class Structured(Score):
     relation_tables = ("head_map", "tail_map")
     default_scale = 1.0
 
-    def __init__(
-        self, entities: int, relations: int, dimension: int, options: ScoreOptions, generator: torch.Generator | None
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
-        self.head_map = embedding(relations, dimension * dimension, generator, spread=dimension**-0.5)
-        self.tail_map = embedding(relations, dimension * dimension, generator, spread=dimension**-0.5)
+    def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
+        self.head_map = embedding(sizes.relations, self.dimension**2, generator, self.dimension**-0.5)
+        self.tail_map = embedding(sizes.relations, self.dimension**2, generator, self.dimension**-0.5)
 
     def make_neutral(self) -> None:
         identity(self.head_map, self.dimension)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import ScoreOptions, VectorScore
+from doxa.scores.base import ScoreOptions, Sizes, VectorScore
 from doxa.scores.pairwise import Scores, lengths, nearness
 from doxa.slots import Slot
 
@@ -31,15 +31,8 @@ class Translation(VectorScore):
     formula = "α − ‖h + r − t‖"
     Options = TranslationOptions
 
-    def __init__(
-        self,
-        entities: int,
-        relations: int,
-        dimension: int,
-        options: TranslationOptions,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
+    def __init__(self, sizes: Sizes, options: TranslationOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
         self.norm = options.norm
         self.alpha = nn.Parameter(torch.tensor(float(options.alpha)), requires_grad=options.learn_alpha)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.data.triples import TripleIndex
-from doxa.scores.base import rows
+from doxa.scores.base import Sizes, rows
 from doxa.scores.pairwise import Scores, table_of
 from doxa.scores.translation import Translation, TranslationOptions
 from doxa.slots import Slot
@@ -23,16 +23,9 @@ class WeightedTranslation(Translation):
     formula = "α − w_r ‖h + r − t‖"
     relation_tables = ("relation", "weight")
 
-    def __init__(
-        self,
-        entities: int,
-        relations: int,
-        dimension: int,
-        options: TranslationOptions,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__(entities, relations, dimension, options, generator)
-        self.weight = nn.Embedding(relations, 1).requires_grad_(False)
+    def __init__(self, sizes: Sizes, options: TranslationOptions, generator: torch.Generator | None) -> None:
+        super().__init__(sizes, options, generator)
+        self.weight = nn.Embedding(sizes.relations, 1).requires_grad_(False)
         nn.init.ones_(self.weight.weight)
 
     def prepare(self, facts: TripleIndex) -> None:
