@@ -311,7 +311,7 @@ def _worker_speed(beliefs: Beliefs, settings: Settings, workers: int, seconds: f
     On a busy machine the workers may take no step within `seconds`; the run is then repeated with twice the time.
     """
     steps = _steps(beliefs, settings.changed(time_budget=seconds, workers=workers, threads=1))
-    state = TrainingLoop(steps).run(lambda steps, fraction: Workers(steps, workers, fraction))
+    state = TrainingLoop(steps).run(lambda steps: Workers(steps, workers))
     if state.step < MIN_STEPS * workers:
         return _worker_speed(beliefs, settings, workers, 2 * seconds)
     return state.step * len(beliefs) / steps.per_epoch / state.seconds

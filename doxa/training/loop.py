@@ -76,7 +76,7 @@ class TrainState:
         return cls(**values, curve=curve)
 
 
-ExecutorFactory = Callable[[Steps, Callable[[int], float]], Executor]
+ExecutorFactory = Callable[[Steps], Executor]
 
 
 class TrainingLoop:
@@ -112,10 +112,10 @@ class TrainingLoop:
         """Train until the epochs or the time budget are used up, or the metric no longer rises."""
         state = self.state
         self.steps.warm_up(backward=self.settings.workers == 1)
+        runner = (executor or self._executor)(self.steps)
         self._saved = self._reported = time.monotonic()
         self._began = self._saved - state.seconds
         self._first = (state.step, state.seconds)
-        runner = (executor or self._executor)(self.steps, self.fraction)
         try:
             with self._patient_interrupts():
                 while not state.finished and not self.interrupted:
@@ -129,9 +129,9 @@ class TrainingLoop:
         self._keep_best()
         return state
 
-    def _executor(self, steps: Steps, fraction: Callable[[int], float]) -> Executor:
+    def _executor(self, steps: Steps) -> Executor:
         workers = self.settings.workers
-        return SingleProcess(steps) if workers == 1 else Workers(steps, workers, fraction)
+        return SingleProcess(steps) if workers == 1 else Workers(steps, workers)
 
     def _after_step(self, executor: Executor, end: int) -> None:
         """Report progress, obey an interrupt, write a checkpoint that is due."""

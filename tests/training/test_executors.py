@@ -66,16 +66,16 @@ def never_done(step):
     return 0.0
 
 
-def single(steps, fraction=never_done):
+def single(steps):
     return SingleProcess(steps)
 
 
-def two_workers(steps, fraction=never_done):
-    return Workers(steps, 2, fraction)
+def two_workers(steps):
+    return Workers(steps, 2)
 
 
-def five_workers(steps, fraction=never_done):
-    return Workers(steps, 5, fraction)
+def five_workers(steps):
+    return Workers(steps, 5)
 
 
 EXECUTORS = pytest.mark.parametrize("executor", [single, two_workers, five_workers])
@@ -107,7 +107,7 @@ def test_an_executor_stops_by_itself_when_the_run_is_done(executor):
         return step / 12
 
     steps = Recorder()
-    runner = executor(steps, fraction)
+    runner = executor(steps)
     try:
         reports = list(runner.run_epoch(range(20), fraction))
     finally:
@@ -132,10 +132,10 @@ def test_a_stopped_executor_takes_no_further_step(executor):
 def test_there_are_no_more_workers_than_steps():
     steps = Recorder()
     steps.per_epoch = 3
-    runner = Workers(steps, 8, never_done)
+    runner = Workers(steps, 8)
     try:
-        assert len(runner._processes) == 3
         list(runner.run_epoch(range(3), never_done))
+        assert len(runner._processes) == 3
     finally:
         runner.close()
     assert steps.numbers() == [0, 1, 2]
@@ -174,7 +174,7 @@ def test_a_killed_worker_is_reported():
         def take(self, number, fraction):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    runner = Workers(Fatal(), 2, never_done)
+    runner = Workers(Fatal(), 2)
     try:
         with pytest.raises(DoxaError, match="a worker process was killed"):
             list(runner.run_epoch(range(20), never_done))

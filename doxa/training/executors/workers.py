@@ -13,6 +13,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
 from multiprocessing.queues import SimpleQueue
 from multiprocessing.synchronize import Event, Semaphore
 
@@ -43,11 +44,11 @@ class _Shared:
 
 
 class Workers:
-    """Runs every N-th step in each of N worker processes. `fraction` of a run is fixed when it starts."""
+    """Runs every N-th step in each of N worker processes, which are forked when the first epoch starts."""
 
     exact = False
 
-    def __init__(self, steps: Steps, workers: int, fraction: Fraction) -> None:
+    def __init__(self, steps: Steps, workers: int) -> None:
         if sys.platform == "win32" or "fork" not in multiprocessing.get_all_start_methods():
             raise DoxaError("several workers need a system that can fork processes", "use one worker")
         workers = min(workers, steps.per_epoch)
@@ -66,15 +67,19 @@ class Workers:
             errors=context.SimpleQueue(),
             leader=os.getpid(),
         )
-        self._processes = [
-            context.Process(target=_work, args=(steps, self._state, place, fraction), daemon=True)
-            for place in range(workers)
-        ]
-        for process in self._processes:
-            process.start()
+        self._steps, self._context = steps, context
+        self._processes: list[BaseProcess] = []
+
+    def _fork(self, fraction: Fraction) -> None:
+        for place in range(len(self._state.start)):
+            arguments = (self._steps, self._state, place, fraction)
+            self._processes.append(self._context.Process(target=_work, args=arguments, daemon=True))
+            self._processes[-1].start()
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         state = self._state
+        if not self._processes:
+            self._fork(fraction)
         state.steps[0], state.steps[1] = steps.start, steps.stop
         state.done.zero_()
         state.losses.zero_()
