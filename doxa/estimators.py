@@ -212,14 +212,12 @@ def terms(
 
     From vectors, the tables of scores are not computed yet.
     """
-    true, score, tails = candidates.true_places(batch), pbe.score, None
+    true, score = candidates.true_places(batch), pbe.score
     if vectors is None:
         truth = pbe.logit(batch)
     else:
         assert isinstance(score, VectorScore)
-        tails = scaled(score.pairs(Slot.TAIL, *vectors.triple, vectors.tails), pbe.scale)
-        by_row = tails.beside(vectors.tail) if isinstance(tails, PairScores) else None
-        truth = pbe.scale * score.each(*vectors.triple) if by_row is None else by_row
+        truth = pbe.scale * score.each(*vectors.triple)
     for slot, weight in (
         (Slot.HEAD, settings.head_weight),
         (Slot.TAIL, settings.tail_weight),
@@ -229,8 +227,6 @@ def terms(
             continue
         if vectors is None:
             scores: Scores = pbe.logits(slot, batch, candidates.of(slot))
-        elif slot is Slot.TAIL and tails is not None:
-            scores = tails
         else:
             scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
         yield Term(str(slot), weight, truth, scores, true[slot], settings.epsilon)

@@ -119,11 +119,11 @@ class PBE(nn.Module):
         logits = self.logits(slot, batch, None if len(columns) == self._width(slot) else columns)
         if len(dropped):
             logits.index_fill_(1, dropped, -torch.inf)
-        return _softmax(logits, columns, temperature, without)
+        return softmax(logits, columns, temperature, without)
 
     def mention_distribution(self, batch: Batch) -> Distribution:
         """Pr(r|m) over R: the softmax of F(r, m) (Eq. 12)."""
-        return _softmax(self.mention_logits(batch), torch.arange(self.relations))
+        return softmax(self.mention_logits(batch), torch.arange(self.relations))
 
     def relation_distribution(
         self,
@@ -150,8 +150,8 @@ class PBE(nn.Module):
                 columns.append(relations.gather(1, batch.relation[:, None]).squeeze(1))
                 continue
             total = self.distribution(slot, batch).log_total
-            joins = ~_member(batch.column(slot), self.seen[slot])
-            columns.append(truth - torch.where(joins, torch.logaddexp(total, truth), total))
+            seen = _member(batch.column(slot), self.seen[slot])
+            columns.append(torch.where(seen, truth - total, log_probability_of_newcomer(truth, total)))
         return torch.stack(columns, dim=1).clamp_max(0.0)
 
     def _width(self, slot: Slot) -> int:
@@ -181,7 +181,7 @@ def with_mention(
     The exponent is 1 in the paper; here it is fitted on validation beliefs with mentions.
     """
     logits = by_entities.log_probabilities + mention_exponent * by_mention.log_probabilities
-    return _softmax(logits, by_entities.columns, temperature, without)
+    return softmax(logits, by_entities.columns, temperature, without)
 
 
 def log_credence(terms: Terms) -> Terms:
@@ -195,10 +195,15 @@ def renormalized(log_probabilities: Tensor, temperature: float | Tensor = 1.0) -
     return (log_probabilities / temperature).log_softmax(1)
 
 
-def _softmax(
+def log_probability_of_newcomer(logit: Tensor, log_total: Tensor) -> Tensor:
+    """log Pr of a candidate that joins the others of its query, (B,): logit − log(Σ exp + exp logit)."""
+    return logit - torch.logaddexp(log_total, logit)
+
+
+def softmax(
     logits: Tensor, columns: Tensor, temperature: float | Tensor = 1.0, without: Pairs | None = None
 ) -> Distribution:
-    """The softmax of Eqs 6, 8–10 and 12, computed once for all of them; the logits may be overwritten."""
+    """The softmax of Eqs 6, 8–10 and 12 over logits (B, C), written once for all; the logits may be overwritten."""
     if without is not None:
         query, answer = (torch.from_numpy(part) for part in without)
         place = torch.searchsorted(columns, answer).clamp_max(len(columns) - 1)

@@ -15,6 +15,8 @@ class Slot(IntEnum):
     @property
     def other(self) -> Slot:
         """The other entity slot: the tail of a head, the head of a tail."""
+        if self is Slot.RELATION:
+            raise ValueError("a relation has no other slot")
         return Slot(2 - self)
 
     def __str__(self) -> str:

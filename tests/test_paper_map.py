@@ -5,18 +5,26 @@ import re
 import sys
 import traceback
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import doxa
+import doxa.curation.complete
+import doxa.inference.judgment
+import doxa.inference.query
+import doxa.training.fit
 from doxa import estimators, pbe
+from doxa.calibration.judge import Judge
 from doxa.data.beliefs import Beliefs
 from doxa.pbe import PBE
 from doxa.scores import pairwise
 from doxa.scores.translation import Translation
 from doxa.slots import Slot
+from doxa.training.loop import TrainingLoop
 from tests.worlds import board
 
 ROOT = Path(__file__).parent.parent
@@ -70,60 +78,107 @@ def test_each_rule_is_where_the_map_says(rule, function, file, calls):
         assert rule in target.__doc__
 
 
-class Calls:
-    """Counts the calls of every equation on the map while it is installed."""
+REQUIRED = {
+    "train": ["Eq. 4", "Eq. 7 each", "Eq. 7 pairs", "Eq. 11 forward", "Eq. 11 each"],
+    "train by negative sampling": ["Eq. 4", *(f"Eq. {number}" for number in range(13, 19))],
+    "train on confidence": ["Eq. 5", *(f"Eq. {number}" for number in range(13, 19))],
+    "ask": ["Eq. 6", "Eq. 7 pairs", "Eq. 8", "Eq. 9", "Eq. 10", "Eq. 11 forward", "Eq. 12"],
+    "judge": [
+        "Eq. 1",
+        "Eq. 6",
+        "Eq. 7 each",
+        "Eq. 7 pairs",
+        *(f"Eq. {n}" for n in (8, 9, 10)),
+        "Eq. 11 forward",
+        "Eq. 12",
+    ],
+    "complete": ["Eq. 1", "Eq. 7 pairs", "Eq. 8", "Eq. 9"],
+}
+"""The equations that each task must run; where an equation has several functions, which one."""
 
-    def __init__(self, monkeypatch):
-        self.counts, self.term, self.patch = Counter(), "", monkeypatch
-        rows = [row for row in paper_map() if row[0].startswith("Eq")]
-        for function, file in dict.fromkeys((function, file) for _, function, file, _ in rows):
-            keys = [(rule, calls) for rule, *key, calls in rows if key == [function, file]]
+
+def rows_by_key():
+    """The rows of the map by equation, with the name of the function where an equation has several."""
+    rows = [row for row in paper_map() if row[0].startswith("Eq")]
+    several = {rule for rule, number in Counter(row[0] for row in rows).items() if number > 1}
+    return {f"{row[0]} {row[1].rpartition('.')[2]}" if row[0] in several else row[0]: row for row in rows}
+
+
+class Watch:
+    """Replaces the functions of the map by ones that count their calls, and that spoil one result on request.
+
+    Calls count while `active`; `term` is the one that an estimator was chosen for last.
+    """
+
+    def __init__(self, monkeypatch, spoiled=""):
+        self.counts, self.term, self.active, self.patch, self.spoiled = Counter(), "", True, monkeypatch, spoiled
+        keys_of = {}
+        for key, (_, function, file, calls) in rows_by_key().items():
+            keys_of.setdefault((function, file), []).append((key, calls))
+        for (function, file), keys in keys_of.items():
             self.install(function, file, keys)
-        self.follow_terms()
+        self.replace(estimators, "estimator", self.follow)
 
     def install(self, function, file, keys):
         module, holder, name = locate(function, file)
-        original = getattr(holder, name)
 
-        def counted(*args, **kwargs):
-            for rule, calls in keys:
-                kind, _, value = calls.partition(" ")
-                if (kind == "slot" and str(args[1]) != value) or (kind == "term" and self.term != value):
+        def watched(original, *args, **kwargs):
+            value, concerned = original(*args, **kwargs), []
+            for key, calls in keys:
+                kind, _, wanted = calls.partition(" ")
+                if (kind == "slot" and str(args[1]) != wanted) or (kind == "term" and self.term != wanted):
                     continue
-                self.counts[rule] += 1
-            return original(*args, **kwargs)
+                concerned.append(key)
+            if self.active:
+                self.counts.update(concerned)
+            return spoil(name, value) if self.active and self.spoiled in concerned else value
 
-        if holder is not module:
-            self.patch.setattr(holder, name, counted)
-            return
-        for other in [other for key, other in sys.modules.items() if key.split(".")[0] == "doxa"]:
-            if getattr(other, name, None) is original:
-                self.patch.setattr(other, name, counted)
+        self.replace(holder, name, watched, everywhere=holder is module)
 
-    def follow_terms(self):
-        """Which term is being estimated: the last one that an estimator was chosen for."""
-        original = estimators.estimator
+    def follow(self, original, settings, term, batch):
+        self.term = term.name
+        return original(settings, term, batch)
 
-        def followed(settings, term, batch):
-            self.term = term.name
-            return original(settings, term, batch)
+    def replace(self, holder, name, function, everywhere=True):
+        original = getattr(holder, name)
+        holders = [holder]
+        if everywhere:
+            loaded = [module for key, module in sys.modules.items() if key.split(".")[0] == "doxa"]
+            holders = [module for module in loaded if getattr(module, name, None) is original]
+        for place in holders:
+            self.patch.setattr(place, name, lambda *args, **kwargs: function(original, *args, **kwargs))
 
-        for other in [other for key, other in sys.modules.items() if key.split(".")[0] == "doxa"]:
-            if getattr(other, "estimator", None) is original:
-                self.patch.setattr(other, "estimator", followed)
+    def only_in_training(self):
+        """Count in the training loop alone, not in the validation and calibration around it."""
+        run, validate = TrainingLoop.run, TrainingLoop._end_epoch
+        self.active = False
 
-    def missing(self, *numbers):
-        return [number for number in numbers if not self.counts[f"Eq. {number}"]]
+        def during(value, original):
+            def switched(loop, *args):
+                before, self.active = self.active, value
+                try:
+                    return original(loop, *args)
+                finally:
+                    self.active = before
+
+            return switched
+
+        self.patch.setattr(TrainingLoop, "run", during(True, run))
+        self.patch.setattr(TrainingLoop, "_end_epoch", during(False, validate))
 
 
-@pytest.fixture
-def calls(monkeypatch):
-    import doxa.curation.complete
-    import doxa.inference.judgment
-    import doxa.inference.query
-    import doxa.training.fit  # noqa: F401 - loaded before their names are replaced
-
-    return Calls(monkeypatch)
+def spoil(name, value):
+    """A result that is wrong in a way that no later normalization undoes."""
+    if name in ("distribution", "mention_distribution", "with_mention"):
+        tilt = torch.linspace(0, 3, value.logits.shape[1], dtype=value.logits.dtype)
+        return pbe.Distribution(value.logits + tilt, value.log_total + 1, value.columns)
+    if name == "pairs":
+        return replace(value, points=1.5 * value.points)
+    if name == "negative_sampling":
+        return value._replace(by_truth=0 * value.by_truth, weights=0 * value.weights)
+    if name == "log_logistic":
+        return tuple(0 * part for part in value)
+    return 0.5 * value - 1 if name == "log_credence" else 0 * value
 
 
 @pytest.fixture(scope="module")
@@ -133,46 +188,56 @@ def world():
 
 @pytest.fixture(scope="module")
 def model(world):
-    return doxa.fit(world, **FAST)
+    """A model whose credence is the logistic of log Pr(h,r,t,m), so that every change of it shows."""
+    trained = doxa.fit(world, **FAST)
+    return replace(trained, calibration=Judge.unfitted(2))
 
 
-def ask_all(model):
-    model.ask([("1,1", "up", "?"), ("?", "right", "2,2"), ("1,1", "?", "1,2", "one step up")])
+def run(task, model, world):
+    """Do a task; returns its numbers."""
+    if task.startswith("train"):
+        more = {
+            "train by negative sampling": {"estimator": "negative"},
+            "train on confidence": {"objective": "confidence"},
+        }
+        beliefs = world.to_frame().with_columns(confidence=0.7) if "confidence" in task else world
+        weights = doxa.fit(beliefs, **FAST, **more.get(task, {})).pbe.state_dict()
+        return np.concatenate([weights[name].double().numpy().ravel() for name in sorted(weights)])
+    if task == "ask":
+        questions = [("1,1", "up", "?"), ("?", "right", "2,2"), ("1,1", "?", "1,2", "one step up")]
+        return np.array([answer.probability for answers in model.ask(questions, top=2) for answer in answers])
+    if task == "judge":
+        return model.judge(world).credence
+    proposals = model.complete(min_credence=0.0, top=5)
+    return np.concatenate([proposals.credence, proposals.terms.ravel()])
 
 
-def test_training_runs_eqs_4_7_and_11(calls, world):
-    doxa.fit(world, **FAST)
-    assert calls.missing(4, 7, 11) == []
+@pytest.mark.parametrize("task", REQUIRED)
+def test_each_task_runs_its_equations(task, model, world, monkeypatch):
+    watch = Watch(monkeypatch)
+    if task.startswith("train"):
+        watch.only_in_training()
+    run(task, model, world)
+    assert [key for key in REQUIRED[task] if not watch.counts[key]] == []
 
 
-def test_the_negative_estimator_runs_eqs_13_to_18(calls, world):
-    doxa.fit(world, estimator="negative", **FAST)
-    assert calls.missing(4, *range(13, 19)) == []
+@pytest.mark.parametrize(("task", "key"), [(task, key) for task, keys in REQUIRED.items() for key in keys])
+def test_each_task_depends_on_its_equations(task, key, model, world):
+    """A result that is computed and thrown away counts as no use: spoiling it must change what comes out."""
+    with pytest.MonkeyPatch.context() as patch:
+        Watch(patch)
+        right = run(task, model, world)
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Watch(patch, spoiled=key)
+        if task.startswith("train"):
+            watch.only_in_training()
+        wrong = run(task, model, world)
+    assert right.shape != wrong.shape or not np.allclose(right, wrong, rtol=1e-4, atol=1e-6)
 
 
-def test_fitting_confidence_runs_eq_5(calls, world):
-    frame = world.to_frame().with_columns(confidence=0.7)
-    doxa.fit(frame, objective="confidence", **FAST)
-    assert calls.missing(5, *range(13, 19)) == []
-
-
-def test_asking_runs_eqs_6_8_9_10_and_12(calls, model):
-    ask_all(model)
-    assert calls.missing(6, 7, 8, 9, 10, 11, 12) == []
-
-
-def test_judging_runs_eqs_1_6_8_9_10_and_12(calls, model, world):
-    model.judge(world)
-    assert calls.missing(1, 6, 7, 8, 9, 10, 11, 12) == []
-
-
-def test_completing_runs_eqs_1_8_and_9(calls, model):
-    model.complete(min_credence=0.0, top=5)
-    assert calls.missing(1, 7, 8, 9) == []
-
-
-def test_a_bypass_is_noticed(calls, model, monkeypatch):
+def test_a_bypass_is_noticed(model, world, monkeypatch):
     """A mutant that writes its own softmax in place of the one on the map."""
+    watch = Watch(monkeypatch)
     original = PBE.distribution
 
     def bypass(self, slot, batch, *, temperature=1.0, without=None):
@@ -182,18 +247,26 @@ def test_a_bypass_is_noticed(calls, model, monkeypatch):
         return pbe.Distribution(logits, logits.logsumexp(1), torch.arange(self.entities))
 
     monkeypatch.setattr(PBE, "distribution", bypass)
-    ask_all(model)
-    assert calls.missing(6, 8, 9, 10, 12) == [8]
+    run("ask", model, world)
+    assert [key for key in REQUIRED["ask"] if not watch.counts[key]] == ["Eq. 8"]
+
+
+def test_a_softmax_is_written_in_one_place():
+    """Estimators have their own, with its derivative; everything else asks `doxa.pbe`."""
+    for path in (ROOT / "doxa").rglob("*.py"):
+        if path.name not in ("pbe.py", "estimators.py"):
+            calls = re.findall(r"\.(?:log_)?softmax\(|logsumexp\(|logaddexp\(", path.read_text())
+            assert not calls or path.name == "rules.py", f"{path.relative_to(ROOT)}: {calls}"
 
 
 class Depths:
-    """The number of doxa frames on the stack wherever the arithmetic of Eq. 7 runs."""
+    """The number of doxa frames on the stack wherever the arithmetic of Eq. 7 runs, below a function of that name."""
 
-    def __init__(self, monkeypatch, until):
-        self.deepest, self.until = 0, until
-        for holder, name in ((Translation, "each"), (Translation, "pairs"), (pairwise.Distances, "values")):
+    def __init__(self, monkeypatch, below):
+        self.deepest, self.below = 0, below
+        places = [(Translation, "each"), (Translation, "pairs"), (pairwise.Distances, "values")]
+        for holder, name in [*places, (estimators, "fused_softmax")]:
             self.wrap(monkeypatch, holder, name)
-        self.wrap(monkeypatch, estimators, "fused_softmax")
 
     def wrap(self, monkeypatch, holder, name):
         original = vars(holder)[name]
@@ -201,20 +274,21 @@ class Depths:
 
         def measured(*args, **kwargs):
             frames = [frame for frame in traceback.extract_stack() if frame.filename.startswith(str(ROOT / "doxa"))]
-            if any(frame.name == self.until for frame in frames):
+            if any(frame.name == self.below for frame in frames):
                 self.deepest = max(self.deepest, len(frames) + 1)
             return call(*args, **kwargs)
 
         monkeypatch.setattr(holder, name, staticmethod(measured) if isinstance(original, staticmethod) else measured)
 
 
-def test_few_hops_lead_from_a_question_to_eq_7(monkeypatch, model):
-    depths = Depths(monkeypatch, until="ask")
-    ask_all(model)
+def test_few_hops_lead_from_a_question_to_eq_7(monkeypatch, model, world):
+    depths = Depths(monkeypatch, below="ask")
+    run("ask", model, world)
     assert 0 < depths.deepest <= MOST_FRAMES["ask"]
 
 
 def test_few_hops_lead_from_fit_to_eq_7(monkeypatch, world):
-    depths = Depths(monkeypatch, until="run")
+    """In the steps of training and in validation; what is fitted after training is judging, not training."""
+    depths = Depths(monkeypatch, below="run")
     doxa.fit(world, **FAST)
     assert 0 < depths.deepest <= MOST_FRAMES["fit"]

@@ -21,7 +21,7 @@ from doxa.curation.refit import MovableRows, Refit
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UnknownName, UsageError
 from doxa.model import Model
-from doxa.pbe import PBE
+from doxa.pbe import PBE, log_probability_of_newcomer, softmax
 from doxa.scores.base import VectorScore
 from doxa.scores.pairwise import PairScores, scaled
 from doxa.slots import ENTITY_SLOTS, Slot
@@ -118,7 +118,7 @@ def _fit_vector(pbe: PBE, known: int, spread: float, new: Beliefs, entity: int, 
 def _queries(pbe: PBE, known: int, new: Beliefs, entity: int) -> tuple[list[_Queries], Tensor]:
     """The beliefs of a new entity by its slot, and the start of its vector, (d,)."""
     table, relations = pbe.score.entity.weight, pbe.score.get_parameter("relation.weight")
-    queries, suitability, every = [], table.new_zeros(known), new.triples
+    queries, suitability, every, entities = [], table.new_zeros(known), new.triples, torch.arange(known)
     for slot in ENTITY_SLOTS:
         triples = every[(every[:, slot] == entity) & (every[:, slot.other] != entity)]
         if not len(triples):
@@ -127,9 +127,9 @@ def _queries(pbe: PBE, known: int, new: Beliefs, entity: int) -> tuple[list[_Que
         others = table[torch.from_numpy(triples[:, slot.other])]
         logits = _logits(pbe, slot, r, others, table[:known])
         suitability += logits.sum(0)
-        queries.append(_Queries(slot, r, others, logits.logsumexp(1)))
-    answered = (SHARPNESS * suitability).softmax(0) @ table[:known]
-    return queries, (table[entity] + answered) / 2
+        queries.append(_Queries(slot, r, others, softmax(logits, entities).log_total))
+    weights = softmax(SHARPNESS * suitability[None], entities).log_probabilities.exp()
+    return queries, (table[entity] + weights[0] @ table[:known]) / 2
 
 
 def _negative_log_likelihood(pbe: PBE, queries: _Queries, x: Tensor, sampled: Tensor) -> Tensor:
@@ -138,10 +138,9 @@ def _negative_log_likelihood(pbe: PBE, queries: _Queries, x: Tensor, sampled: Te
     vectors = x.expand(len(r), -1)
     score = _vector_score(pbe)
     truth = pbe.scale * (score.each(vectors, r, others) if slot is Slot.HEAD else score.each(others, r, vectors))
-    other_total = _logits(pbe, slot.other, r, vectors, sampled).logsumexp(1)
-    losses = torch.logaddexp(log_total, truth) - truth
-    losses = losses + OTHER_WEIGHT * (torch.logaddexp(other_total, truth) - truth)
-    return losses.sum()
+    other_total = softmax(_logits(pbe, slot.other, r, vectors, sampled), torch.arange(len(sampled))).log_total
+    by_entity = log_probability_of_newcomer(truth, log_total)
+    return -(by_entity + OTHER_WEIGHT * log_probability_of_newcomer(truth, other_total)).sum()
 
 
 def _logits(pbe: PBE, slot: Slot, r: Tensor, others: Tensor, candidates: Tensor) -> Tensor:

@@ -52,10 +52,6 @@ class PairScores:
     def scaled(self, factor: float) -> PairScores:
         return replace(self, slope=self.slope * factor, offset=self.offset * factor)
 
-    def beside(self, others: Tensor) -> Tensor:
-        """The score of each point with the vector of the same row, (B, d) → (B,)."""
-        return self.offset + self.slope * self.each(self.points, others)
-
     def table(self) -> Tensor:
         """All scores, (B, C), with gradients where they are wanted."""
         if torch.is_grad_enabled():
@@ -72,11 +68,6 @@ class PairScores:
     def _plain(self) -> bool:
         """Whether f itself is the score."""
         return self.slope == 1 and not isinstance(self.offset, Tensor) and self.offset == 0
-
-    @staticmethod
-    def each(points: Tensor, others: Tensor) -> Tensor:
-        """f row by row, (B, d), (B, d) → (B,), with gradients."""
-        raise NotImplementedError
 
     @staticmethod
     def values(points: Tensor, candidates: Tensor) -> Tensor:
@@ -105,10 +96,6 @@ class Products(PairScores):
     """f = p · c. The weights are the gradient of the table."""
 
     @staticmethod
-    def each(points: Tensor, others: Tensor) -> Tensor:
-        return (points * others).sum(-1)
-
-    @staticmethod
     def values(points: Tensor, candidates: Tensor) -> Tensor:
         return points @ candidates.T
 
@@ -130,10 +117,6 @@ class Products(PairScores):
 
 class Distances(PairScores):
     """f = ‖p − c‖₂. The weights are the gradient of the table divided by the distance."""
-
-    @staticmethod
-    def each(points: Tensor, others: Tensor) -> Tensor:
-        return lengths(points - others)
 
     @staticmethod
     def values(points: Tensor, candidates: Tensor) -> Tensor:
