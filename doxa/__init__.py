@@ -21,9 +21,15 @@ _PUBLIC = {
     "CannotAnswer": "doxa.errors",
     "DoxaError": "doxa.errors",
     "Evaluation": "doxa.evaluation.report",
+    "Explanation": "doxa.curation.explanation",
+    "Judgment": "doxa.inference.judgment",
     "Model": "doxa.model",
+    "Profile": "doxa.data.profile",
+    "Proposals": "doxa.curation.complete",
     "Settings": "doxa.config",
     "Slot": "doxa.slots",
+    "Suspects": "doxa.curation.audit",
+    "Tuning": "doxa.training.tuning",
     "UnknownName": "doxa.errors",
     "UsageError": "doxa.errors",
     "evaluate": "doxa.evaluation.report",
@@ -39,15 +45,20 @@ _PUBLIC = {
 
 if TYPE_CHECKING:
     from doxa.config import Settings
+    from doxa.curation.audit import Suspects
+    from doxa.curation.complete import Proposals
+    from doxa.curation.explanation import Explanation
     from doxa.data.beliefs import Beliefs
+    from doxa.data.profile import Profile
     from doxa.data.splits import split
     from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
     from doxa.evaluation.report import Evaluation, evaluate
     from doxa.formats import inspect, read, write
     from doxa.inference.answer import Answer
+    from doxa.inference.judgment import Judgment
     from doxa.model import Model, fit, load
     from doxa.slots import Slot
-    from doxa.training.tuning import tune
+    from doxa.training.tuning import Tuning, tune
 
 __all__ = [
     "Answer",
@@ -57,9 +68,15 @@ __all__ = [
     "CannotAnswer",
     "DoxaError",
     "Evaluation",
+    "Explanation",
+    "Judgment",
     "Model",
+    "Profile",
+    "Proposals",
     "Settings",
     "Slot",
+    "Suspects",
+    "Tuning",
     "UnknownName",
     "UsageError",
     "evaluate",

@@ -12,12 +12,15 @@ from __future__ import annotations
 import math
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from doxa.errors import BadFile, UsageError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 GROUPS = ("model", "training", "judging", "running")
 
@@ -241,6 +244,16 @@ class Settings:
         values = asdict(self)
         options: dict[str, Any] = values.pop("score_options")
         return values | options
+
+
+def takes_settings(function: Function) -> Function:
+    """Show every setting in the signature of a function that takes settings as keyword arguments."""
+    shown = signature(function)
+    named = [parameter for parameter in shown.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
+    for name, value in Settings().as_dict().items():
+        named.append(Parameter(name, Parameter.KEYWORD_ONLY, default=value, annotation=type(value).__name__))
+    function.__signature__ = shown.replace(parameters=named)  # type: ignore[attr-defined]
+    return function
 
 
 FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings)}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from doxa.calibration.judge import Judge
 from doxa.calibration.thresholds import Numbers
-from doxa.config import Settings
+from doxa.config import Settings, takes_settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Vocabularies
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from doxa.evaluation.report import Evaluation, FilterRule
     from doxa.inference import Answer, Judgment, Question
     from doxa.inference.info import Info
-    from doxa.storage.vectors import Vectors
+    from doxa.storage.vectors import ModelVectors
     from doxa.training.loop import Progress
 
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
@@ -60,6 +59,7 @@ class Model:
     curve: tuple[dict[str, Any], ...] = ()
 
     @classmethod
+    @takes_settings
     def fit(
         cls,
         beliefs: Any,
@@ -83,18 +83,18 @@ class Model:
         """
         from doxa.training.fit import calibrated, resolved, train
 
-        drawn: Any = nullcontext(report)
+        drawn: Any = nullcontext()
         if progress:
             from doxa.render.terminal import training_progress
 
             drawn = training_progress()
-        with drawn as show:
+        with drawn as draw:
             result = train(
                 beliefs,
                 valid,
                 settings=resolved(settings, values),
                 on_error=on_error,
-                report=show,
+                report=_together(draw, report),
                 checkpoint=checkpoint,
                 resume=resume,
             )
@@ -133,6 +133,11 @@ class Model:
 
     def __repr__(self) -> str:
         return repr(self.info()).replace("Info", "Model", 1)
+
+    def _repr_html_(self) -> str:
+        from doxa.render.pages import result_html
+
+        return result_html(repr(self), self.info().to_frame(), rows=100)
 
     def tails(self, head: str, relation: str, top: int = 10, new_only: bool = False) -> Answer:
         """The most probable tails by Pr(t|h,r); with `new_only`, among the tails not yet known."""
@@ -207,8 +212,8 @@ class Model:
     def complete(
         self,
         *,
-        relations: Sequence[str] = (),
-        entities: Sequence[str] = (),
+        relations: Sequence[str] | str = (),
+        entities: Sequence[str] | str = (),
         min_credence: float = 0.8,
         top: int = 10_000,
         any_entity: bool = False,
@@ -286,7 +291,7 @@ class Model:
         parts = [None if part is None else Beliefs.of(part) for part in (new, retracted, labels)]
         return update(self, *parts, epochs=epochs, seed=seed, report=report)
 
-    def vectors(self) -> Vectors:
+    def vectors(self) -> ModelVectors:
         """Names and vectors of entities, relations and words."""
         from doxa.storage.vectors import vectors
 
@@ -305,16 +310,16 @@ class Model:
         return info(self)
 
 
-def _name_settings(function: Any) -> None:
-    """Show every setting as a keyword in the signature of a function that takes them as keyword arguments."""
-    shown = signature(function)
-    named = [parameter for parameter in shown.parameters.values() if parameter.kind is not Parameter.VAR_KEYWORD]
-    named += [Parameter(name, Parameter.KEYWORD_ONLY, default=value) for name, value in DEFAULTS.items()]
-    function.__signature__ = shown.replace(parameters=named)
+def _together(*listeners: Callable[[Progress], None] | None) -> Callable[[Progress], None] | None:
+    """One function that calls each of these; None where there is none."""
+    present = [listener for listener in listeners if listener is not None]
 
+    def report(now: Progress) -> None:
+        for listener in present:
+            listener(now)
 
-DEFAULTS = Settings().as_dict()
-_name_settings(Model.fit.__func__)  # type: ignore[attr-defined]
+    return report if present else None
+
 
 fit = Model.fit
 load = Model.load

@@ -30,7 +30,7 @@ MAX_SCORED = 1e9
 """Scores of validation beliefs against entities, within which more beliefs are used."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Judge:
     """Everything fitted on validation data.
 
@@ -48,6 +48,10 @@ class Judge:
     weights: RuleWeights | None = None
     unseen: Thresholds | None = None
     expected_confidence: Curve | None = None
+
+    def __repr__(self) -> str:
+        count = int((~np.isnan(self.thresholds.by_relation)).sum())
+        return f"Judge(rule {self.rule}, {self.curve.kind} curve, {count:,} thresholds)"
 
     @classmethod
     def unfitted(cls, relations: int, rule: str = "product") -> Judge:

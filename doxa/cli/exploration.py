@@ -59,6 +59,7 @@ def similar(
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="The entity to compare with.")],
     relation: Annotated[str | None, typer.Option(help="Only entities in known facts of this relation.")] = None,
     top: Annotated[int, typer.Option(help="Number of entities.", min=1)] = 10,
+    json_: JsonOption = False,
 ) -> None:
     """List the nearest neighbors of an entity by the cosine of their vectors.
 
@@ -69,7 +70,11 @@ def similar(
     from doxa.model import Model
     from doxa.render import terminal
 
-    for name, similarity in Model.load(model).similar(entity, top, relation):
+    neighbors = Model.load(model).similar(entity, top, relation)
+    if json_:
+        print(json.dumps(neighbors.as_dict(), ensure_ascii=False))
+        return
+    for name, similarity in neighbors:
         terminal.say(f"  {similarity:6.3f}  {name}")
 
 
@@ -78,6 +83,7 @@ def duplicates(
     top: Annotated[int, typer.Option(help="Maximum number of pairs.", min=1)] = 20,
     least: Annotated[float, typer.Option("--min-similarity", help="Least cosine of a pair.", min=-1, max=1)] = 0.5,
     out: Annotated[Path | None, typer.Option("--out", help="TSV file to write instead of printing.")] = None,
+    json_: JsonOption = False,
 ) -> None:
     """List pairs of entities that may be the same under two names.
 
@@ -95,6 +101,9 @@ def duplicates(
         with written(out) as unfinished:
             pairs.to_frame().write_csv(unfinished, separator="\t", quote_style="never")
         terminal.say(f"{out}: {len(pairs):,} pairs")
+        return
+    if json_:
+        print(json.dumps(pairs.as_dict(), ensure_ascii=False))
         return
     rows: list[tuple[Any, ...]] = [
         (first, second, f"{similarity:.3f}", f"{of_names:.2f}", shared)

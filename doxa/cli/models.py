@@ -32,7 +32,6 @@ from doxa.cli.options import (
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
-    from doxa.config import Settings
     from doxa.model import Model
 
 METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
@@ -79,7 +78,6 @@ def train(
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
-    from doxa.config import automatic, summary
     from doxa.render import terminal
     from doxa.storage import models
     from doxa.systems import recipe
@@ -93,13 +91,11 @@ def train(
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
-    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
-    terminal.remark(f"training with {summary(settings)}")
     with terminal.training_progress() as report, faults_of_data():
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
         )
-    _show_trained(model, settings, out)
+    _show_trained(model, out)
 
 
 def _spare_the_data(out: Path, *sources: Path | None) -> None:
@@ -109,12 +105,14 @@ def _spare_the_data(out: Path, *sources: Path | None) -> None:
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
 
 
-def _show_trained(model: Model, settings: Settings, out: Path) -> None:
-    """Print what was trained; a run stopped by Ctrl-C ends with its exit code."""
+def _show_trained(model: Model, out: Path) -> None:
+    """Print what was trained and with which automatic settings; a run stopped by Ctrl-C ends with its exit code."""
+    from doxa.config import summary
     from doxa.render import terminal
 
     metrics = [record["metric"] for record in model.curve if record["metric"] is not None]
-    best = f", validation {max(metrics):.3f} ({METRICS[settings.metric]})" if metrics else ""
+    best = f", validation {max(metrics):.3f} ({METRICS[model.settings.metric]})" if metrics else ""
+    terminal.remark(f"trained with {summary(model.settings)}")
     terminal.say(f"{out}: {model!r}")
     terminal.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{best}")
     if model.origin["interrupted"]:

@@ -16,16 +16,14 @@ from doxa.cli.options import (
     OnErrorOption,
     ReadOption,
     check_output,
-    on_error_rule,
+    read,
     reading,
 )
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from doxa.formats import Options
-    from doxa.inference import Question
+    from doxa.inference import Judgment, Question
     from doxa.model import Model
 
 QuestionsOption = Annotated[
@@ -131,8 +129,8 @@ def judge(
             raise UsageError("--mention is for judging one belief", "put the mentions of a file into its fourth column")
         file, options = Path(what[0]), reading(format_, read_)
         check_output("--out", out, model, file)
-        table = _judged(Model.load(model), file, on_error, options)
-        _write_judged(table, file, out, options, json_)
+        beliefs = read(file, on_error, options, allow_zero_confidence=True)
+        _write_judged(Model.load(model).judge(beliefs), file, out, options, json_)
     else:
         raise UsageError(
             f"{len(what)} arguments after MODEL; expected a file, or head, relation and tail",
@@ -142,55 +140,43 @@ def judge(
 
 def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool) -> None:
     """Print the credence and verdict of one belief, whose names the model must know."""
-    import polars as pl
-
     from doxa.render import terminal
 
     head, relation, tail = triple
-    vocabularies = model.vocabularies
-    ids = (vocabularies.entities.id(head), vocabularies.relations.id(relation), vocabularies.entities.id(tail))
-    frame = pl.DataFrame({"head": [head], "relation": [relation], "tail": [tail]})
-    if mention is not None:
-        frame = frame.with_columns(mention=pl.lit(mention))
-    judgment = model.judge(frame)
-    credence, verdict = float(judgment.credence[0]), str(judgment.verdict[0])
-    known = bool((model.known.triples == ids).all(axis=1).any())
+    model.vocabularies.entities.require((head, tail))
+    model.vocabularies.relations.require(relation)
+    judgment = model.judge([triple if mention is None else (*triple, mention, None)])
     if json_:
-        report = {"belief": [*triple, mention], "credence": credence, "verdict": verdict, "known": known}
-        print(json.dumps(report, ensure_ascii=False))
+        _print_json(judgment)
         return
+    known = " (known)" if judgment.known[0] else ""
     terminal.say(
-        f"{head} · {relation} · {tail}: credence {credence:.2%}, judged {verdict}{' (known)' if known else ''}"
+        f"{head} · {relation} · {tail}: credence {judgment.credence[0]:.2%}, judged {judgment.verdict[0]}{known}"
     )
 
 
-def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.DataFrame:
-    """The beliefs of a file with the columns credence and verdict."""
+def _print_json(judgment: Judgment) -> None:
+    """One line per belief: an entry of `Judgment.as_dict`."""
+    for belief in judgment.as_dict()["beliefs"]:
+        print(json.dumps(belief, ensure_ascii=False))
+
+
+def _write_judged(judgment: Judgment, file: Path, out: Path | None, options: Options, json_: bool) -> None:
+    """Write the judged beliefs, and count the verdicts on standard error."""
     import polars as pl
 
-    from doxa import formats
-    from doxa.data.beliefs import Beliefs
-
-    table = formats.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
-    judgment = model.judge(Beliefs.from_frame(table, model.vocabularies))
-    verdict = pl.Series("verdict", judgment.verdict.tolist(), dtype=pl.String)
-    credence = pl.Series("credence", judgment.credence).fill_nan(None).round(6)
-    return table.drop("line").with_columns(credence, verdict)
-
-
-def _write_judged(table: pl.DataFrame, file: Path, out: Path | None, options: Options, json_: bool) -> None:
-    """Write the judged beliefs, and count the verdicts on standard error."""
     from doxa import formats
     from doxa.formats.registry import is_tabular
     from doxa.render import terminal
 
-    verdicts = table["verdict"]
-    if out is None:
-        text = table.write_ndjson() if json_ else table.write_csv(separator="\t", quote_style="never")
-        sys.stdout.write(text)
-    else:
+    table = judgment.to_frame().with_columns(pl.col("credence").round(6))
+    if out is not None:
         if not is_tabular(out):
             table = table.drop("verdict", "confidence", strict=False).rename({"credence": "confidence"})
         formats.write(table, out, prefixes=options.prefixes)
-    counts = ", ".join(f"{(verdicts == word).sum():,} {word}" for word in ("true", "false", "unknown"))
+    elif json_:
+        _print_json(judgment)
+    else:
+        sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
+    counts = ", ".join(f"{(judgment.verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
     terminal.remark(f"{file}: {counts}")

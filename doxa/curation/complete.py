@@ -87,8 +87,8 @@ class SearchProgress:
 def complete(
     model: Model,
     *,
-    relations: Sequence[str] = (),
-    entities: Sequence[str] = (),
+    relations: Sequence[str] | str = (),
+    entities: Sequence[str] | str = (),
     min_credence: float = 0.8,
     top: int = 10_000,
     any_entity: bool = False,

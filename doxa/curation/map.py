@@ -49,7 +49,7 @@ class Map(Result):
 
 def draw_map(
     model: Model,
-    relations: Sequence[str] = (),
+    relations: Sequence[str] | str = (),
     most: int = 800,
     layout: str = "tsne",
     groups: int = 0,
@@ -61,6 +61,7 @@ def draw_map(
     axes (pca). Entities are grouped by the slot they occur in, or by similarity into `groups` clusters.
     """
     one_of("layout", layout, LAYOUTS)
+    relations = [relations] if isinstance(relations, str) and relations else relations
     ids = model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     facts = model.known.triples
     facts = facts[np.isin(facts[:, Slot.RELATION], ids)]

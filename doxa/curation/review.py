@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import polars as pl
 
+from doxa.data.results import Result
 from doxa.errors import BadFile
 from doxa.model import Model
 
@@ -15,7 +17,8 @@ FINDINGS = ("missing", "suspect")
 TRIPLE = ["head", "relation", "tail"]
 
 
-class Decisions(NamedTuple):
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Result):
     """The decisions of a reviewed file. Each frame has head, relation, tail and `source`, the line of the decision.
 
     `added` are beliefs to add, `retracted` beliefs to retract. `labels` are all decided beliefs with a label 1 or -1.
@@ -27,6 +30,19 @@ class Decisions(NamedTuple):
     labels: pl.DataFrame
     unsure: int
     open: int
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.added):,} added, {len(self.retracted):,} retracted, {len(self.labels):,} labels"
+        return f"Decisions({counts}, {self.unsure:,} unsure, {self.open:,} open)"
+
+    def to_frame(self) -> pl.DataFrame:
+        """The decided beliefs: head, relation, tail, source, label."""
+        return self.labels
+
+    def as_dict(self) -> dict[str, Any]:
+        """The rows of each frame, and the counts."""
+        frames = {"added": self.added, "retracted": self.retracted, "labels": self.labels}
+        return {name: frame.to_dicts() for name, frame in frames.items()} | {"unsure": self.unsure, "open": self.open}
 
 
 def to_review(frame: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:

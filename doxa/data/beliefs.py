@@ -19,6 +19,9 @@ from doxa.data.vocabulary import Ids, Vocabularies, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
 from doxa.slots import Slot
 
+FIRST_ROWS = 20
+"""Beliefs that a notebook shows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
@@ -52,7 +55,7 @@ class Beliefs:
 
     @classmethod
     def of(cls, source: Any, vocabularies: Vocabularies | None = None) -> Beliefs:
-        """Beliefs of any source: `Beliefs`, a polars or pandas frame, or a list of tuples."""
+        """Beliefs of any source: `Beliefs`, a polars or pandas frame, or a list of tuples or dictionaries."""
         if isinstance(source, cls):
             return source if vocabularies is None else source.encode(vocabularies)
         return cls.from_frame(as_frame(source), vocabularies)
@@ -109,14 +112,17 @@ class Beliefs:
             text=pl.concat(texts) if texts else None,
         )
 
-    def to_frame(self) -> pl.DataFrame:
-        """The beliefs by name, with the optional columns that hold anything."""
-        if not self.seen.all():
+    def to_frame(self, unknown_names: bool = False) -> pl.DataFrame:
+        """The beliefs by name, with the optional columns that hold anything.
+
+        A name that the vocabulary lacks is an error, or with `unknown_names` null.
+        """
+        if not unknown_names and not self.seen.all():
             raise DoxaError(f"{(~self.seen).sum():,} of these beliefs name something their vocabulary lacks")
         columns = {
-            "head": self.vocabularies.entities.names.gather(self.head),
-            "relation": self.vocabularies.relations.names.gather(self.relation),
-            "tail": self.vocabularies.entities.names.gather(self.tail),
+            "head": self.vocabularies.entities.names_of(self.head),
+            "relation": self.vocabularies.relations.names_of(self.relation),
+            "tail": self.vocabularies.entities.names_of(self.tail),
         }
         if self.text is not None:
             columns["mention"] = self.text
@@ -125,6 +131,10 @@ class Beliefs:
         if self.label is not None:
             columns["label"] = pl.Series(self.label)
         return pl.DataFrame([column.alias(name) for name, column in columns.items()])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The beliefs by name as plain data that JSON can hold; a name that the vocabulary lacks is null."""
+        return {"beliefs": self.to_frame(unknown_names=True).to_dicts()}
 
     def frames(self, rows: int = 500_000) -> Iterator[pl.DataFrame]:
         """What `to_frame` gives, in frames of at most `rows` rows that all have the same columns."""
@@ -152,6 +162,12 @@ class Beliefs:
         if self.label is not None:
             parts.append(f"{np.count_nonzero(self.label == 1):,} labeled true")
         return f"Beliefs({', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        from doxa.render.pages import result_html
+
+        first = self.take(np.arange(min(len(self), FIRST_ROWS)))
+        return result_html(repr(self), first.to_frame(unknown_names=True))
 
     @property
     def triples(self) -> NDArray[np.int64]:

@@ -1,30 +1,36 @@
-"""Beliefs from memory: polars and pandas frames and lists of tuples as a frame with doxa's column names."""
+"""Beliefs from memory: polars and pandas frames, lists of tuples or dictionaries, as a frame with doxa's columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
-from doxa.data.columns import COLUMNS, TRIPLE, meanings
+from doxa.data.columns import COLUMNS, TRIPLE, check_columns, kind_of_fourth, meanings
 from doxa.errors import UsageError
 
 WIDTHS = (3, 4, 5)
-"""Lengths of tuples: a triple, with a mention or a confidence, with both."""
+"""Lengths of tuples: a triple, with one more column, with a mention and a confidence."""
+
+EXPECTED_ROWS = "expected (head, relation, tail), with a mention, a confidence or both, or with a label"
 
 
 def as_frame(source: Any) -> pl.DataFrame:
-    """The beliefs of a polars or pandas frame or a list of tuples, as a frame with doxa's column names.
+    """The beliefs of a polars or pandas frame or a list of tuples or dictionaries, checked, with doxa's columns.
 
-    Tuples are (head, relation, tail), then a mention or a confidence or both. Columns may have the names that other
-    tools use, such as subject, predicate and object; columns that mean nothing here are left out.
+    Tuples are (head, relation, tail), then a mention or a confidence or both; a fourth column in which all numbers are
+    ±1 is the label, as in files. Columns may have the names that other tools use, such as subject, predicate and
+    object; columns that mean nothing here are left out. A confidence is from 0 to 1, where 0 marks a false belief.
     """
     if isinstance(source, pl.DataFrame):
-        return _renamed({name: source[name] for name in source.columns})
-    if type(source).__module__.partition(".")[0] == "pandas":
-        return _renamed({str(name): pl.Series(_plain(source[name])) for name in source.columns})
+        return _checked({name: source[name] for name in source.columns})
+    if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        return _checked({str(name): _series(_plain(column)) for name, column in source.items()})
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        if source and all(isinstance(row, Mapping) for row in source):
+            return _of_dictionaries(source)
         return _of_tuples(source)
     raise UsageError(
         f"cannot read beliefs from a {type(source).__name__}",
@@ -34,10 +40,20 @@ def as_frame(source: Any) -> pl.DataFrame:
 
 def _plain(column: Any) -> list[Any]:
     """A pandas column as Python values, None where it has none."""
-    return [None if value is None or value != value else value for value in column.tolist()]
+    pairs = zip(column.tolist(), column.isna().tolist(), strict=True)
+    return [None if missing else value for value, missing in pairs]
 
 
-def _renamed(columns: dict[str, pl.Series]) -> pl.DataFrame:
+def _series(values: Sequence[Any]) -> pl.Series:
+    """The values as a column; values of several types become text."""
+    try:
+        return pl.Series(values)
+    except (TypeError, OverflowError, pl.exceptions.PolarsError):
+        return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def _checked(columns: dict[str, pl.Series]) -> pl.DataFrame:
+    """The columns that mean something under doxa's names; a faulty value is an error that names its row."""
     headings: dict[str, str] = {}
     for heading, column in meanings(list(columns)).items():
         if column not in headings or heading == column:
@@ -46,20 +62,52 @@ def _renamed(columns: dict[str, pl.Series]) -> pl.DataFrame:
     if missing:
         raise UsageError(f"the frame has no column {' or '.join(missing)} (columns: {', '.join(columns) or 'none'})")
     frame = pl.DataFrame([columns[headings[column]].alias(column) for column in COLUMNS if column in headings])
-    frame = frame.with_columns(pl.col(name).cast(pl.String) for name in TRIPLE)
-    if any(frame[name].null_count() for name in TRIPLE):
-        raise UsageError("the frame has rows without head, relation or tail")
+    texts = [_as_text(frame[name]) for name in (*TRIPLE, "mention") if name in frame.columns]
+    frame = frame.with_columns(texts)
+    if "confidence" in frame.columns and frame["confidence"].dtype.is_float():
+        frame = frame.with_columns(pl.col("confidence").fill_nan(None))
+    frame, checks = check_columns(frame, allow_zero_confidence=True)
+    for _, passed, message in checks:
+        if not passed.all():
+            raise UsageError(f"row {int(np.argmin(passed.to_numpy())) + 1} of the beliefs: {message}")
     return frame
 
 
+def _as_text(column: pl.Series) -> pl.Series:
+    if column.dtype.is_nested() or column.dtype == pl.Object:
+        raise UsageError(f"the column {column.name} has values of type {column.dtype}; expected text")
+    return column.cast(pl.String)
+
+
+def _of_dictionaries(rows: Sequence[Mapping[Any, Any]]) -> pl.DataFrame:
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _checked({str(name): _series([row.get(name) for row in rows]) for name in names})
+
+
 def _of_tuples(rows: Sequence[Any]) -> pl.DataFrame:
-    widths = {len(row) for row in rows}
-    if not rows or len(widths) > 1 or not widths <= set(WIDTHS):
-        raise UsageError("expected tuples of one length: (head, relation, tail), with a mention, a confidence or both")
-    columns: list[str] = list(TRIPLE)
-    if widths == {4}:
-        numbers = all(isinstance(row[3], int | float) for row in rows)
-        columns.append("confidence" if numbers else "mention")
-    elif widths == {5}:
-        columns += ["mention", "confidence"]
-    return _renamed({name: pl.Series([row[place] for row in rows]) for place, name in enumerate(columns)})
+    if not rows:
+        raise UsageError("no beliefs in an empty list", EXPECTED_ROWS)
+    width = len(rows[0]) if isinstance(rows[0], tuple | list) else 0
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, tuple | list):
+            raise UsageError(f"row {number} of the beliefs is {row!r}, not a tuple or list", EXPECTED_ROWS)
+        if len(row) not in WIDTHS or len(row) != width:
+            raise UsageError(
+                f"row {number} of the beliefs has {len(row)} parts, the first has {width}; all must be of one length",
+                EXPECTED_ROWS,
+            )
+    columns = [_series([row[place] for row in rows]) for place in range(width)]
+    names = list(TRIPLE)
+    if width == 4:
+        names.append(_kind_of_fourth(columns[3]))
+    elif width == 5:
+        names += ["mention", "confidence"]
+    return _checked(dict(zip(names, columns, strict=True)))
+
+
+def _kind_of_fourth(column: pl.Series) -> str:
+    """As in files, but a value may be missing in a confidence; a label is in every row."""
+    kind = kind_of_fourth([column.drop_nulls()], "the tuples")
+    if column.null_count() == len(column):
+        return "mention"
+    return "confidence" if kind == "label" and column.null_count() else kind

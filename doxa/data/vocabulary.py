@@ -53,15 +53,22 @@ class Vocabulary:
         codes = values.cast(pl.String).cast(self._enum, strict=False).to_physical()
         return codes.cast(pl.Int64).fill_null(UNKNOWN).to_numpy().astype(np.int64)
 
+    def names_of(self, ids: Ids) -> pl.Series:
+        """The name of every id, null for `UNKNOWN`."""
+        known = ids != UNKNOWN
+        return self.names.gather(ids if known.all() else pl.Series(ids).set(pl.Series(~known), None))
+
     def id(self, name: str) -> int:
         """The id of one name; an unknown name is an error that offers the nearest names."""
+        name = str(name)
         identifier = self.names.index_of(name)
         if identifier is None:
             raise UnknownName(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
         return int(identifier)
 
-    def require(self, names: Sequence[str]) -> Ids:
-        """The ids of several names; an unknown name is an error that offers the nearest names."""
+    def require(self, names: Sequence[str] | str) -> Ids:
+        """The ids of several names or of one; an unknown name is an error that offers the nearest names."""
+        names = [names] if isinstance(names, str) else [str(name) for name in names]
         if len(names) == 1:
             return np.array([self.id(names[0])])
         ids = self.ids(pl.Series(names, dtype=pl.String))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from doxa.data.columns import COLUMNS, TRIPLE, meanings
+from doxa.data.columns import COLUMNS, TRIPLE, check_columns, meanings
 from doxa.errors import BadFile, UnknownName, UsageError
 from doxa.formats.faults import EXPECTED, Faults
 
@@ -69,40 +69,20 @@ def columns_in_order(columns: str, width: int, where: str) -> dict[str, str]:
 def check(table: pl.DataFrame, faults: Faults, allow_zero_confidence: bool = False) -> pl.DataFrame:
     """Check every column and turn confidence and label into numbers; faulty rows are reported or dropped.
 
-    A confidence is above 0 and at most 1, or with `allow_zero_confidence` from 0 to 1.
+    The checks are those of `doxa.data.columns.check_columns`.
     """
     good = pl.repeat(True, len(table), eager=True)
-
-    def require(passed: pl.Series, message: str, *hints: str) -> None:
-        nonlocal good
+    table, checks = check_columns(table, allow_zero_confidence)
+    for column, passed, message in checks:
+        hints = (EXPECTED,) if column in TRIPLE else ()
         faults.report(table["line"].filter(~passed & good).to_numpy(), message, *hints)
         good &= passed
-
-    for name in TRIPLE:
-        require(table[name].is_not_null() & (table[name] != "").fill_null(False), f"the {name} is empty", EXPECTED)
-    if "confidence" in table.columns:
-        text, number = table["confidence"], table["confidence"].cast(pl.Float64, strict=False)
-        enough = number >= 0 if allow_zero_confidence else number > 0
-        passed = text.is_null() | (enough & (number <= 1)).fill_null(False)
-        wanted = "from 0 to 1" if allow_zero_confidence else "above 0 and at most 1"
-        require(passed, f"the confidence is {_first(text, ~passed)}; expected a number {wanted}")
-        table = table.with_columns(number)
-    if "label" in table.columns:
-        text, number = table["label"], table["label"].cast(pl.Float64, strict=False)
-        passed = (number.abs() == 1).fill_null(False)
-        require(passed, f"the label is {_first(text, ~passed)}; expected 1 (true) or -1 (false)")
-        table = table.with_columns(number.cast(pl.Int8, strict=False))
     return table if good.all() else table.filter(good)
 
 
 def count_fields(count: int) -> str:
     """`1 field`, `3 fields`."""
     return f"{count} field{'s'[: count != 1]}"
-
-
-def _first(column: pl.Series, mask: pl.Series) -> str:
-    faulty = column.filter(mask)
-    return repr(faulty[0]) if len(faulty) else ""
 
 
 def _list(headings: Sequence[str]) -> str:

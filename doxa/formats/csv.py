@@ -10,14 +10,13 @@ from pathlib import Path
 
 import polars as pl
 
-from doxa.data.columns import COLUMNS, TRIPLE, is_header
+from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
 from doxa.formats import packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
-from doxa.formats.tsv import kind_of_fourth
 
 UNIT = "line"
 HOLDS = COLUMNS

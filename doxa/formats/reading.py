@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -87,10 +88,13 @@ def _blocks(
             raise BadFile(f"{source.name}: no belief in this file", EXPECTED)
 
 
-def inspect(path: str | Path, on_error: OnError = "raise", options: Options | None = None) -> Profile:
+def inspect(source: Any, on_error: OnError = "raise", options: Options | None = None) -> Profile:
     """Profile a file or dataset folder: counts, duplicates, leaks, unseen names, inverse relations, mapping kinds.
 
-    Files are read block by block. A confidence of 0 is accepted.
+    Files are read block by block. A confidence of 0 is accepted. Beliefs, a frame or a list of tuples are profiled as
+    the part train.
     """
-    parts = dataset(path).parts()
+    if not isinstance(source, str | Path):
+        return profile({"train": Beliefs.of(source).frames()})
+    parts = dataset(source).parts()
     return profile({name: blocks(file, on_error, True, options) for name, file in parts.items()})

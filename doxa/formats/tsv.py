@@ -7,7 +7,6 @@ columns are head, relation, tail, mention and confidence.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -15,15 +14,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.data.columns import COLUMNS, TRIPLE, is_header
+from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
 from doxa.formats import packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import EXPECTED, NOT_UTF8, Faults
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
-
-log = logging.getLogger(__name__)
 
 UNIT = "line"
 HOLDS = COLUMNS
@@ -179,22 +176,6 @@ def _names(table: pl.DataFrame, tables: Fields, options: Options) -> tuple[dict[
     elif columns.width == 5:
         names += ["mention", "confidence"]
     return {f"c{number}": name for number, name in enumerate(names)}, rows
-
-
-def kind_of_fourth(columns: Iterable[pl.Series], name: str) -> str:
-    """The meaning of a fourth column without a name, which depends on all rows of the file."""
-    rows, texts, labels = 0, 0, True
-    for column in columns:
-        numbers = column.cast(pl.Float64, strict=False)
-        rows, texts = rows + len(column), texts + numbers.null_count()
-        labels &= bool((numbers.abs() == 1).all())
-    if texts == 0:
-        return "label" if labels else "confidence"
-    if texts <= 0.1 * rows:
-        log.warning("%s: the fourth column is a number in all but %d rows, so it is read as the mention; "
-                    "if it is the confidence, name the columns in a header", name.rpartition("/")[2],
-                    texts)  # fmt: skip
-    return "mention"
 
 
 def _needs_header(table: pl.DataFrame) -> bool:

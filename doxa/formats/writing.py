@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from doxa.data.atomic import written, written_folder
 from doxa.data.beliefs import Beliefs
+from doxa.data.columns import TRIPLE
 from doxa.formats import packing
 from doxa.formats.iris import Prefixes
 from doxa.formats.options import Options
@@ -23,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def write(
-    beliefs: Beliefs | pl.DataFrame | Iterable[pl.DataFrame],
+    beliefs: Any,
     path: str | Path,
     *,
     format: str = "",
@@ -31,14 +33,26 @@ def write(
     header: str = "auto",
     prefixes: Mapping[str, str] | None = None,
 ) -> None:
-    """Write beliefs, a frame of beliefs or several frames to a file, all or nothing.
+    """Write Beliefs, a polars or pandas frame, a list of tuples or several polars frames to a file, all or nothing.
 
     The format follows from the ending or from `format`; .gz and .zst compress; `-` is standard output. Columns that
     the format cannot hold are left out with a notice. `prefixes` adds to the well-known RDF prefixes.
     """
-    frames = beliefs.frames() if isinstance(beliefs, Beliefs) else beliefs
     options = Options(format=format, delimiter=delimiter, header=header, prefixes=Prefixes.of(prefixes))
-    write_frames([frames] if isinstance(frames, pl.DataFrame) else frames, path, options)
+    write_frames(_frames(beliefs), path, options)
+
+
+def _frames(beliefs: Any) -> Iterable[pl.DataFrame]:
+    """Beliefs of any source as frames; a polars frame of beliefs keeps its other columns, such as a verdict."""
+    if isinstance(beliefs, pl.DataFrame) and set(TRIPLE) <= set(beliefs.columns):
+        return [beliefs]
+    if isinstance(beliefs, Iterator) or (isinstance(beliefs, list) and beliefs and _are_frames(beliefs)):
+        return beliefs
+    return Beliefs.of(beliefs).frames()
+
+
+def _are_frames(parts: list[Any]) -> bool:
+    return all(isinstance(part, pl.DataFrame) for part in parts)
 
 
 def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, options: Options | None = None) -> None:

@@ -22,12 +22,14 @@ class Judgment(Result):
     """Credence and verdict of each belief, in the order of `beliefs`.
 
     `credence` is NaN for a belief with a name that the model does not know. `accepted` says whether a belief is
-    classified as true, such beliefs included (`doxa.calibration.unseen`).
+    classified as true, such beliefs included (`doxa.calibration.unseen`). `known` says whether the model's knowledge
+    base holds it.
     """
 
     beliefs: Beliefs
     credence: Numbers
     accepted: NDArray[np.bool_]
+    known: NDArray[np.bool_]
 
     @property
     def unknown(self) -> NDArray[np.bool_]:
@@ -47,18 +49,23 @@ class Judgment(Result):
         return f"Judgment({len(self):,} beliefs: {counts})"
 
     def to_frame(self) -> pl.DataFrame:
-        """The beliefs with the columns credence (null where unknown) and verdict."""
-        return self.beliefs.to_frame().with_columns(
+        """The beliefs with the columns credence (null where unknown) and verdict.
+
+        Beliefs that were already encoded in the model's vocabularies have null for names that these lack.
+        """
+        return self.beliefs.to_frame(unknown_names=True).with_columns(
             pl.Series("credence", self.credence).fill_nan(None),
             pl.Series("verdict", self.verdict.tolist(), dtype=pl.String),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        return {"beliefs": self.to_frame().to_dicts()}
+        """One entry per belief, with the columns of `to_frame` and whether it is known."""
+        return {"beliefs": self.to_frame().with_columns(pl.Series("known", self.known)).to_dicts()}
 
 
 def judge(model: Model, beliefs: Beliefs, memory: int = 0) -> Judgment:
     """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`."""
     model.must_answer("classification")
     encoded = beliefs.encode(model.vocabularies)
-    return Judgment(beliefs, *model.calibration.judge(model.pbe, encoded, model.trained_facts, memory))
+    credence, accepted = model.calibration.judge(model.pbe, encoded, model.trained_facts, memory)
+    return Judgment(beliefs, credence, accepted, model.known.contains(encoded.head, encoded.relation, encoded.tail))

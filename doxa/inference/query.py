@@ -22,6 +22,8 @@ from doxa.slots import Slot
 Question = tuple[str, str, str] | tuple[str, str, str, str | None]
 """⟨head, relation, tail⟩ with '?' for the missing part, and a mention if that is the relation."""
 
+FullQuestion = tuple[str, str, str, str | None]
+
 
 @torch.no_grad()
 def ask(
@@ -33,9 +35,12 @@ def ask(
     left out, and the probabilities sum to 1 over the others. Questions of one kind are answered together, in blocks;
     `memory` bounds their tables of scores in bytes, 0 = automatic.
     """
+    if top < 1:
+        raise UsageError(f"top is {top}; expected at least 1")
+    asked = [_complete(question, number) for number, question in enumerate(questions, start=1)]
     pbe, exponent = model.pbe, model.calibration.mention_exponent
     answers: dict[int, tuple[Candidate, ...]] = {}
-    for group in _groups(model, questions):
+    for group in _groups(model, asked):
         slot, queries, heat = group.slot, group.queries, group.temperature
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
@@ -48,7 +53,7 @@ def ask(
                 distribution = pbe.distribution(slot, batch, temperature=heat, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
-    return [Answer(_with_mention(question), answers[number]) for number, question in enumerate(questions)]
+    return [Answer(question, answers[number]) for number, question in enumerate(asked)]
 
 
 class _Group(NamedTuple):
@@ -63,7 +68,7 @@ class _Group(NamedTuple):
     queries: Beliefs
 
 
-def _groups(model: Model, questions: Sequence[Question]) -> Iterator[_Group]:
+def _groups(model: Model, questions: Sequence[FullQuestion]) -> Iterator[_Group]:
     """The questions by missing slot, those about relations also by whether they have a mention of known words."""
     slots = np.array([_missing(question, number) for number, question in enumerate(questions)], np.int64)
     for slot in Slot:
@@ -81,7 +86,7 @@ def _groups(model: Model, questions: Sequence[Question]) -> Iterator[_Group]:
                 yield _Group(slot, heat, numbers[rows], queries.where(rows))
 
 
-def _encode(model: Model, questions: Sequence[Question], slot: Slot) -> Beliefs:
+def _encode(model: Model, questions: Sequence[FullQuestion], slot: Slot) -> Beliefs:
     """Questions with the same missing slot in the ids of the model; an unknown name is an error."""
     vocabularies, count = model.vocabularies, len(questions)
     kinds = (vocabularies.entities, vocabularies.relations, vocabularies.entities)
@@ -93,12 +98,12 @@ def _encode(model: Model, questions: Sequence[Question], slot: Slot) -> Beliefs:
     )
     mention = Ragged.empty(count)
     if slot is Slot.RELATION and model.pbe.mention is not None:
-        text = pl.Series([_with_mention(question)[3] for question in questions], dtype=pl.String)
+        text = pl.Series([question[3] for question in questions], dtype=pl.String)
         mention = encode_words(words(text), vocabularies.words.ids)
     return Beliefs(vocabularies, head, relation, tail, mention, no_confidence(count))
 
 
-def _missing(question: Question, number: int) -> Slot:
+def _missing(question: FullQuestion, number: int) -> Slot:
     """The slot that is asked for."""
     missing = [slot for slot in Slot if question[slot] == "?"]
     if len(missing) != 1:
@@ -107,11 +112,17 @@ def _missing(question: Question, number: int) -> Slot:
             f"{'is' if len(missing) < 2 else 'are'} '?'; expected exactly one",
             "for example: ('Lyon', 'located in', '?')",
         )
-    if missing != [Slot.RELATION] and _with_mention(question)[3]:
+    if missing != [Slot.RELATION] and question[3]:
         raise UsageError(f"question {number + 1}: a mention helps to predict the relation, which is already given")
     return missing[0]
 
 
-def _with_mention(question: Question) -> tuple[str, str, str, str | None]:
-    """The question with its mention, None where it has none."""
-    return (*question[:3], question[3] if len(question) > 3 else None)
+def _complete(question: Question, number: int) -> FullQuestion:
+    """The question as text with its mention, None where it has none; `number` is its place from 1."""
+    if not isinstance(question, tuple | list) or len(question) not in (3, 4):
+        raise UsageError(
+            f"question {number} is {question!r}; expected (head, relation, tail), with a mention or without",
+            "for example: ('Lyon', 'located in', '?')",
+        )
+    mention = question[3] if len(question) > 3 else None
+    return str(question[0]), str(question[1]), str(question[2]), None if mention is None else str(mention)

@@ -6,13 +6,17 @@ was trained on mentions.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from doxa.data.atomic import written, written_folder
+from doxa.data.results import Result
 from doxa.errors import UsageError, one_of
 from doxa.model import Model
 
@@ -20,11 +24,59 @@ FORMATS = ("parquet", "npz", "word2vec", "projector")
 ENDINGS = {".parquet": "parquet", ".npz": "npz", ".txt": "word2vec", ".vec": "word2vec", "": "projector"}
 KINDS = ("entity", "relation", "word")
 
-Vectors = dict[str, tuple[pl.Series, NDArray[np.float32]]]
-"""By kind (entity, relation, word): the names, and their vectors, (n, d)."""
+FIRST_ROWS = 7
+"""Names of each kind that a notebook shows."""
+
+Table = tuple[pl.Series, NDArray[np.float32]]
+"""Names, and their vectors, (n, d)."""
 
 
-def vectors(model: Model) -> Vectors:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelVectors(Result, Mapping[str, Table]):
+    """Names and vectors, (n, d), by kind: entity, relation, and word if the model has words.
+
+    `model.vectors()["entity"]` is the pair of names and vectors.
+    """
+
+    tables: dict[str, Table]
+
+    def __getitem__(self, kind: str) -> Table:
+        return self.tables[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{len(names):,} {kind} of {rows.shape[1]}" for kind, (names, rows) in self.items())
+        return f"ModelVectors({kinds})"
+
+    def to_frame(self) -> pl.DataFrame:
+        """One row per name: kind, name, vector."""
+        schema: dict[str, Any] = {"kind": pl.String, "name": pl.String, "vector": pl.List(pl.Float32)}
+        frames = [pl.DataFrame(schema=schema)]
+        for kind, (names, rows) in self.items():
+            columns = {"kind": pl.repeat(kind, len(names), eager=True), "name": names, "vector": list(rows)}
+            frames.append(pl.DataFrame(columns, schema=schema))
+        return pl.concat(frames)
+
+    def as_dict(self) -> dict[str, Any]:
+        """By kind the names, and their vectors as lists of numbers."""
+        return {kind: {"names": names.to_list(), "vectors": rows.tolist()} for kind, (names, rows) in self.items()}
+
+    def _repr_html_(self) -> str:
+        from doxa.render.pages import result_html
+
+        return result_html(repr(self), self.first(FIRST_ROWS).to_frame())
+
+    def first(self, count: int) -> ModelVectors:
+        """The first `count` names of each kind."""
+        return ModelVectors({kind: (names[:count], rows[:count]) for kind, (names, rows) in self.items()})
+
+
+def vectors(model: Model) -> ModelVectors:
     """Names and vectors of entities, relations and words."""
     pbe, vocabularies = model.pbe, model.vocabularies
     tables = {
@@ -36,10 +88,10 @@ def vectors(model: Model) -> Vectors:
     }
     if pbe.mention is not None:
         tables["word"] = (vocabularies.words.names, _rows(pbe.mention, ("word",), len(vocabularies.words)))
-    return {kind: (names, rows) for kind, (names, rows) in tables.items() if rows.shape[1]}
+    return ModelVectors({kind: (names, rows) for kind, (names, rows) in tables.items() if rows.shape[1]})
 
 
-def export(model: Model, out: Path, form: str = "") -> Vectors:
+def export(model: Model, out: Path, form: str = "") -> ModelVectors:
     """Write the vectors in the format `form`, or in that of the file name's ending; without ending, for the projector.
 
     Returns what was written.
@@ -63,17 +115,12 @@ def _rows(module: object, tables: tuple[str, ...], count: int) -> NDArray[np.flo
     return np.concatenate(parts, axis=1, dtype=np.float32) if parts else np.zeros((count, 0), np.float32)
 
 
-def _parquet(tables: Vectors, path: Path) -> None:
+def _parquet(tables: ModelVectors, path: Path) -> None:
     """Columns kind, name, vector."""
-    frames = [
-        pl.DataFrame({"kind": pl.repeat(kind, len(names), eager=True), "name": names, "vector": list(rows)},
-                     schema_overrides={"vector": pl.List(pl.Float32)})
-        for kind, (names, rows) in tables.items() if len(names)
-    ]  # fmt: skip
-    pl.concat(frames).write_parquet(path)
+    tables.to_frame().write_parquet(path)
 
 
-def _numpy(tables: Vectors, path: Path) -> None:
+def _numpy(tables: ModelVectors, path: Path) -> None:
     """Arrays entity, entity_names and so on; nothing in them needs pickle."""
     arrays: dict[str, NDArray[np.generic]] = {}
     for kind, (names, rows) in tables.items():
@@ -83,7 +130,7 @@ def _numpy(tables: Vectors, path: Path) -> None:
         np.savez(file, **arrays)  # type: ignore[arg-type]
 
 
-def _word2vec(tables: Vectors, path: Path) -> None:
+def _word2vec(tables: ModelVectors, path: Path) -> None:
     """A line of counts, then a name and its numbers a line; a space in a name becomes _, as names end at a space."""
     width = max(rows.shape[1] for _, rows in tables.values())
     kept = {kind: pair for kind, pair in tables.items() if pair[1].shape[1] == width}
@@ -102,7 +149,7 @@ def _word2vec(tables: Vectors, path: Path) -> None:
             file.write(f"{name} {' '.join(map(str, row.tolist()))}\n")
 
 
-def _projector(tables: Vectors, folder: Path) -> None:
+def _projector(tables: ModelVectors, folder: Path) -> None:
     """vectors and names of each kind as TSV, and the file TensorBoard looks for."""
     config = ""
     for kind, (names, rows) in tables.items():

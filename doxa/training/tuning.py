@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from doxa.config import Settings
+from doxa.config import Settings, takes_settings
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
@@ -140,6 +140,7 @@ TrialReport = Callable[[TrialRecord, float, Progress | None], None]
 """Receives a trial, the best metric so far, and the progress of the training under way, None when it has ended."""
 
 
+@takes_settings
 def tune(
     train: Any,
     valid: Any = None,

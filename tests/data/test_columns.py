@@ -20,6 +20,12 @@ TRIPLES = [
     ("from", "relation", "to"),
     ("subject", "relation", "object"),
     ("head", "predicate", "tail"),
+    ("source", "type", "target"),
+    ("from", "edge", "to"),
+    ("h", "property", "t"),
+    ("s", "predicate", "o"),
+    ("subject", "r", "object"),
+    ("head", "p", "tail"),
 ]
 
 
@@ -39,7 +45,8 @@ def test_every_vocabulary_is_a_header_in_any_order_and_case(names):
         ("from", "type", "x"),
         ("h", "r", "b"),
         ("source", "edge", "tail"),
-        ("s", "predicate", "o"),
+        ("head", "relation", "object"),
+        ("source", "label", "target"),
         ("h", "p", "o"),
         ("head", "tail", "weight"),
         ("", None, "x"),
@@ -61,6 +68,12 @@ def test_standard_names_win_over_other_vocabularies():
     }  # fmt: skip
 
 
+def test_the_usual_relation_heading_of_a_pair_wins_over_others():
+    assert meanings(["s", "p", "o", "type"]) == {"s": "head", "p": "relation", "o": "tail"}
+    assert meanings(["from", "edge", "type", "to"]) == {"from": "head", "type": "relation", "to": "tail"}
+    assert meanings(["source", "type", "relation", "target"])["relation"] == "relation"
+
+
 def test_columns_that_are_assigned_need_no_heading():
     assert meanings(["p", "o", "mention"], ["head", "mention"]) == {"p": "relation", "o": "tail"}
 
@@ -74,7 +87,7 @@ def test_frames_with_these_columns_are_beliefs(names):
 
 def test_a_frame_without_a_whole_vocabulary_is_refused():
     with pytest.raises(UsageError, match="no column relation"):
-        Beliefs.of(pl.DataFrame({"from": ["a"], "edge": ["r"], "to": ["b"]}))
+        Beliefs.of(pl.DataFrame({"from": ["a"], "link": ["r"], "to": ["b"]}))
 
 
 def test_a_provenance_column_of_a_frame_is_ignored():

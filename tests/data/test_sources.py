@@ -55,5 +55,75 @@ def test_other_things_are_refused(source):
 def test_a_frame_without_the_three_parts_is_refused():
     with pytest.raises(UsageError, match="no column tail"):
         Beliefs.of(pl.DataFrame({"head": ["a"], "relation": ["r"]}))
-    with pytest.raises(UsageError, match="without head"):
+    with pytest.raises(UsageError, match="row 1 of the beliefs: the head is empty"):
         Beliefs.of(pl.DataFrame({"head": [None], "relation": ["r"], "tail": ["b"]}))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("confidence", [0.5, 7.0], "row 2 of the beliefs: the confidence is 7.0; expected a number from 0 to 1"),
+        ("confidence", [-1.0, 0.5], "row 1 of the beliefs: the confidence is -1.0"),
+        ("confidence", ["0.5", "high"], "row 2 of the beliefs: the confidence is 'high'"),
+        ("confidence", [[0.5], [0.5]], "row 1 of the beliefs: the confidence is"),
+        ("label", [1, 0], r"row 2 of the beliefs: the label is 0; expected 1 \(true\) or -1 \(false\)"),
+        ("label", [1, None], "row 2 of the beliefs: the label is None"),
+        ("label", ["true", "false"], "row 1 of the beliefs: the label is 'true'"),
+        ("mention", [["a"], ["b"]], "the column mention has values of type List"),
+        ("tail", ["France", ""], "row 2 of the beliefs: the tail is empty"),
+    ],
+)
+def test_frames_are_checked_like_files(column, values, message):
+    pandas = pytest.importorskip("pandas")
+    frame = pl.DataFrame(ROWS, schema=["head", "relation", "tail"], orient="row")
+    frame = frame.with_columns(pl.Series(column, values))
+    with pytest.raises(UsageError, match=message):
+        Beliefs.of(frame)
+    if None not in values:  # pandas turns whole numbers beside None into fractions
+        with pytest.raises(UsageError, match=message):
+            Beliefs.of(pandas.DataFrame({name: frame[name].to_list() for name in frame.columns}))
+
+
+def test_values_that_files_take_are_taken_from_frames():
+    frame = pl.DataFrame(ROWS, schema=["head", "relation", "tail"], orient="row")
+    beliefs = Beliefs.of(frame.with_columns(confidence=pl.Series(["0.5", None]), label=pl.Series(["1", "-1.0"])))
+    assert beliefs.confidence.tolist()[0] == 0.5
+    assert beliefs.label.tolist() == [1, -1]
+    beliefs = Beliefs.of(frame.with_columns(confidence=pl.Series([0.0, float("nan")])))
+    assert beliefs.to_frame()["confidence"].to_list() == [0.0, None]
+
+
+def test_a_fourth_part_means_what_it_means_in_files():
+    def beliefs(*values):
+        return Beliefs.of([(*row, value) for row, value in zip(ROWS, values, strict=True)])
+
+    assert beliefs(1, -1).label.tolist() == [1, -1]
+    assert beliefs(1, -1).to_frame().columns == ["head", "relation", "tail", "label"]
+    assert beliefs(1.0, 0.5).confidence.tolist() == [1, 0.5]
+    assert beliefs("0.7", "1").confidence.tolist() == [0.7, 1]
+    assert beliefs(1, None).to_frame()["confidence"].to_list() == [1, None]
+    assert beliefs("is in", None).text.to_list() == ["is in", None]
+    assert beliefs(None, None).text.to_list() == [None, None]
+    with pytest.raises(UsageError, match="row 2 of the beliefs: the confidence is 7"):
+        beliefs(0.5, 7)
+
+
+def test_dictionaries_are_rows_by_name():
+    rows = [{"subject": "Lyon", "predicate": "located in", "object": "France", "confidence": 0.5}]
+    rows.append({"subject": "Graz", "predicate": "located in", "object": "Austria"})
+    beliefs = Beliefs.of(rows)
+    assert triples_of(beliefs) == ROWS
+    assert beliefs.to_frame()["confidence"].to_list() == [0.5, None]
+    with pytest.raises(UsageError, match="no column tail"):
+        Beliefs.of([{"head": "a", "relation": "r"}])
+
+
+@pytest.mark.parametrize("source", [("abc", "def", "ghi"), ["abc"], [ROWS[0], "def"], [ROWS[0], {"head": "a"}]])
+def test_a_row_is_a_tuple_or_a_list(source):
+    with pytest.raises(UsageError, match="not a tuple or list"):
+        Beliefs.of(source)
+    assert triples_of(Beliefs.of([list(row) for row in ROWS])) == ROWS
+
+
+def test_names_of_several_types_become_text():
+    assert triples_of(Beliefs.of([(1, "r", "b"), ("a", 2, 3)])) == [("1", "r", "b"), ("a", "2", "3")]

@@ -81,11 +81,11 @@ def test_renaming_completes_a_vocabulary(tmp_path, form):
 
 @pytest.mark.parametrize("form", ["jsonl", "parquet"])
 def test_a_missing_column_is_a_bad_file_and_a_wrong_name_is_unknown(tmp_path, form):
-    path = put(tmp_path, form, ("from", "edge", "to"), ("a", "r", "b"))
-    with pytest.raises(BadFile, match=r"no column relation \(found: from, edge, to\)") as fault:
+    path = put(tmp_path, form, ("from", "link", "to"), ("a", "r", "b"))
+    with pytest.raises(BadFile, match=r"no column relation \(found: from, link, to\)") as fault:
         files.read_frame(path)
     assert fault.value.remedy == "columns"
-    assert triples(path, columns="relation=edge") == [("a", "r", "b")]
+    assert triples(path, columns="relation=link") == [("a", "r", "b")]
     with pytest.raises(UnknownName, match="no column 'x'"):
         triples(path, columns="head=x")
     with pytest.raises(UsageError, match="expected column=heading"):
