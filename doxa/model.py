@@ -255,13 +255,13 @@ class Model:
         """Why this belief has its credence; see `doxa.curation.explain.explain`."""
         from doxa.curation.explain import explain
 
-        return explain(self, head, relation, tail, mention, top=top, influences=influences)
+        return explain(self, str(head), str(relation), str(tail), mention, top=top, influences=influences)
 
     def similar(self, entity: str, top: int = 10, relation: str | None = None) -> Similar:
         """The entities with the most similar vectors; with `relation`, among the entities of its facts."""
         from doxa.curation.similar import similar
 
-        return similar(self, entity, top, relation)
+        return similar(self, str(entity), top, relation)
 
     def duplicates(self, top: int = 100, min_similarity: float = 0.5) -> Duplicates:
         """Pairs of entities that may be the same, of `min_similarity` or more; see `doxa.curation.similar`."""

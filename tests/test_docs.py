@@ -26,8 +26,8 @@ PAGES = [
     "CHANGELOG.md",
     *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 ]
-TAKE_SETTINGS = {"doxa.tune", "doxa.Settings.changed"}
-"""The callables whose further keywords are settings; no other public callable has a catch-all."""
+TAKE_SETTINGS = {"doxa.Settings.changed"}
+"""The callables with a catch-all for settings; `fit` and `tune` name every setting in their signature."""
 
 
 def callables():

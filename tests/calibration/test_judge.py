@@ -126,7 +126,8 @@ def test_a_judgment_is_a_result(model):
     assert frame["verdict"].to_list() == judgment.verdict.tolist()
     assert frame["verdict"][2] == "unknown"
     assert set(frame["verdict"][:2]) <= {"true", "false"}
-    assert judgment.as_dict()["beliefs"] == frame.to_dicts()
+    known = [row | {"known": known} for row, known in zip(frame.to_dicts(), (True, False, False), strict=True)]
+    assert judgment.as_dict()["beliefs"] == known
     assert repr(judgment).startswith("Judgment(3 beliefs: ")
     assert "1 unknown" in repr(judgment)
 

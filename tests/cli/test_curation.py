@@ -79,6 +79,11 @@ def test_explain_similar_and_duplicates(doxa, model, tmp_path):
     assert json.loads(text)["belief"] == ["1,1", "up", "1,2", None]
     code, text, _ = doxa("similar", model, "1,1", "--top", 3)
     assert len(text.splitlines()) == 3
+    loaded = Model.load(model)
+    text = doxa("similar", model, "1,1", "--top", 3, "--json")[1]
+    assert json.loads(text) == loaded.similar("1,1", 3).as_dict()
+    text = doxa("duplicates", model, "--min-similarity", -1, "--json")[1]
+    assert json.loads(text) == loaded.duplicates(20, -1).as_dict()
     code, *_ = doxa("duplicates", model, "--min-similarity", -1, "--out", tmp_path / "pairs.tsv")
     assert code == 0
     assert (tmp_path / "pairs.tsv").read_text().startswith("first\tsecond\tsimilarity")

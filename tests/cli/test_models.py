@@ -7,6 +7,7 @@ import pytest
 
 import doxa as library
 from doxa import formats
+from doxa.config import summary
 from doxa.model import Model
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
@@ -75,7 +76,8 @@ def test_one_belief_is_judged(doxa, model):
     assert text.endswith(" (known)\n")
     code, text, _ = doxa("judge", model, "1,1", "up", "3,3", "--json")
     report = json.loads(text)
-    assert report["belief"] == ["1,1", "up", "3,3", None]
+    assert report == Model.load(model).judge([("1,1", "up", "3,3")]).as_dict()["beliefs"][0]
+    assert list(report) == ["head", "relation", "tail", "credence", "verdict", "known"]
     assert 0 <= report["credence"] <= 1
     assert (report["verdict"] in ("true", "false"), report["known"]) == (True, False)
 
@@ -84,7 +86,32 @@ def test_one_belief_is_judged_as_in_a_file(doxa, model, tmp_path):
     (tmp_path / "one.tsv").write_text("head\trelation\ttail\tmention\n1,1\tup\t1,2\tone step up\n")
     row = json.loads(doxa("judge", model, tmp_path / "one.tsv", "--json")[1])
     report = json.loads(doxa("judge", model, "1,1", "up", "1,2", "--mention", "one step up", "--json")[1])
-    assert (round(report["credence"], 6), report["verdict"]) == (row["credence"], row["verdict"])
+    assert report == row
+    assert report["mention"] == "one step up"
+
+
+def test_a_file_is_judged_with_the_names_the_model_lacks(doxa, model, tmp_path):
+    (tmp_path / "some.tsv").write_text("1,1\tup\t1,2\n1,1\tup\tnowhere\n")
+    _, text, err = doxa("judge", model, tmp_path / "some.tsv", "--json")
+    rows = [json.loads(line) for line in text.splitlines()]
+    expected = Model.load(model).judge([("1,1", "up", "1,2"), ("1,1", "up", "nowhere")])
+    assert rows == expected.as_dict()["beliefs"]
+    assert "1 unknown" in err
+    text = doxa("judge", model, tmp_path / "some.tsv")[1]
+    assert text.splitlines()[2] == "1,1\tup\tnowhere\t\tunknown"
+
+
+def test_train_prints_the_settings_that_training_used(doxa, tmp_path):
+    """They depend on the beliefs that remain after the hold-out."""
+    table = board(20, words=False)
+    formats.write(table, tmp_path / "b.tsv")
+    values = {"dimension": 2, "epochs": 1, "threads": 1, "validation_fraction": 0.3}
+    arguments = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
+    err = doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *arguments)[2]
+    settings = library.fit(table, **values).settings
+    assert Model.load(tmp_path / "m").settings == settings
+    assert settings.batch_size < len(table) // 20
+    assert f"trained with {summary(settings)}" in err
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,18 @@
 """Every result of curation has a frame, plain data, a short text and an HTML face."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from doxa.curation.audit import audit
 from doxa.curation.complete import complete
 from doxa.curation.explain import explain
 from doxa.curation.map import draw_map
+from doxa.curation.review import decide, to_review
 from doxa.curation.similar import duplicates, similar
 from doxa.curation.update import update
 from doxa.data.results import Result
@@ -22,6 +26,15 @@ def model():
     return random_model(0)[0]
 
 
+def decided(model):
+    """The decisions of a curator who accepts every proposal but the last."""
+    table = to_review(complete(model, min_credence=0, top=3).to_frame(), "missing", model)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "missing.tsv"
+        table.with_columns(review=pl.Series(["accept", "accept", "reject"])).write_csv(path, separator="\t")
+        return decide(path)
+
+
 RESULTS = {
     "Proposals": lambda model: complete(model, min_credence=0, top=5),
     "Suspects": lambda model: audit(model, top=4),
@@ -30,6 +43,7 @@ RESULTS = {
     "Duplicates": lambda model: duplicates(model, min_similarity=-1),
     "UpdateResult": lambda model: update(model, NEW, epochs=1),
     "Map": lambda model: draw_map(model, layout="pca"),
+    "Decisions": lambda model: decided(model),
 }
 
 

@@ -200,3 +200,16 @@ def test_what_was_not_seen_in_a_slot_is_no_candidate(model):
     assert {c.name for c in model.tails("0,0", "up", top=99)} == set(board(4)["tail"]) & {
         model.vocabularies.entities[int(i)] for i in model.pbe.seen[Slot.TAIL]
     }
+
+
+def test_a_judgment_keeps_the_names_that_the_model_does_not_know(model):
+    rows = [("1,1", "up", "1,2"), ("1,1", "up", "nowhere"), ("1,1", "up", "3,3")]
+    judgment = model.judge(rows)
+    assert judgment.to_frame().select("head", "relation", "tail").rows() == rows
+    assert judgment.known.tolist() == [True, False, False]
+    report = judgment.as_dict()["beliefs"][1]
+    assert report == {"head": "1,1", "relation": "up", "tail": "nowhere", "credence": None, "verdict": "unknown",
+                      "known": False}  # fmt: skip
+    encoded = model.judge(Beliefs.of(rows).encode(model.vocabularies))
+    assert encoded.to_frame()["tail"].to_list() == ["1,2", None, "3,3"]
+    assert encoded.to_frame()["credence"].to_list() == judgment.to_frame()["credence"].to_list()
