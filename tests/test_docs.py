@@ -15,6 +15,7 @@ import doxa
 from doxa import cli, systems
 from doxa.cli.reference import settings_page
 from doxa.config import describe
+from doxa.data.results import Result
 from doxa.lab import experiments
 from doxa.lab.page import page
 from doxa.lab.report import results
@@ -49,6 +50,15 @@ def test_dir_shows_the_public_names():
     assert [name for name in dir(doxa) if not name.startswith("_")] == sorted(doxa.__all__)
     assert len(set(doxa.__all__)) == len(doxa.__all__)
     assert all(hasattr(doxa, name) for name in dir(doxa))
+
+
+def test_what_the_main_methods_return_is_public():
+    results = {"Answer", "Evaluation", "Explanation", "Judgment", "Profile", "Proposals", "Suspects", "Tuning"}
+    assert {name for name in doxa.__all__ if is_result(getattr(doxa, name))} == results
+
+
+def is_result(thing):
+    return inspect.isclass(thing) and issubclass(thing, Result)
 
 
 @pytest.mark.parametrize(("name", "function"), [pytest.param(*pair, id=pair[0]) for pair in callables()])

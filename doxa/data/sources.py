@@ -27,6 +27,8 @@ def as_frame(source: Any) -> pl.DataFrame:
     if isinstance(source, pl.DataFrame):
         return _checked({name: source[name] for name in source.columns})
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
+        if not source.columns.is_unique:
+            raise UsageError(f"the frame names a column twice ({', '.join(map(str, source.columns))})")
         return _checked({str(name): _series(_plain(column)) for name, column in source.items()})
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if source and all(isinstance(row, Mapping) for row in source):

@@ -13,14 +13,16 @@ from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError, UsageError
 
 
-def split(beliefs: Any, shares: tuple[float, ...], seed: int = 0, apart: Sequence[str] = ()) -> tuple[Beliefs, ...]:
+def split(
+    beliefs: Any, shares: tuple[float, ...] | float, seed: int = 0, apart: Sequence[str] = ()
+) -> tuple[Beliefs, ...]:
     """Split beliefs into train and one further part per share; every name of a part occurs in train.
 
     Rows of one triple stay together, and so do rows that share what is kept `apart`: a pair of entities in either
     order (`pair`), a mention (`mention`), a head or a tail. The first belief (in random order) of every entity and
     relation goes to train with its whole group. So a part can be smaller than its share.
     """
-    beliefs = Beliefs.of(beliefs)
+    beliefs, shares = Beliefs.of(beliefs), (shares,) if isinstance(shares, int | float) else tuple(shares)
     if any(share < 0 for share in shares) or sum(shares) >= 1:
         raise UsageError(f"cannot split into shares {shares}; expected positive ones that leave something for train")
     first, triple = np.unique(beliefs.triples, axis=0, return_index=True, return_inverse=True)[1:]

@@ -32,6 +32,15 @@ def test_pandas_frames_with_missing_values():
     assert beliefs.to_frame()["confidence"].to_list() == [0.5, None]
 
 
+def test_pandas_frames_with_text_that_is_missing_or_a_column_named_twice():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS, columns=["subject", "predicate", "object"], dtype="string")
+    frame["mention"] = pandas.array(["is in", pandas.NA], dtype="string")
+    assert Beliefs.of(frame).text.to_list() == ["is in", None]
+    with pytest.raises(UsageError, match="names a column twice"):
+        Beliefs.of(pandas.DataFrame([("a", "r", "b", "c")], columns=["head", "relation", "tail", "tail"]))
+
+
 def test_tuples_of_three_four_and_five():
     assert triples_of(Beliefs.of(ROWS)) == ROWS
     assert Beliefs.of([(*row, 0.5) for row in ROWS]).confidence.tolist() == [0.5, 0.5]

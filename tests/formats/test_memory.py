@@ -25,6 +25,7 @@ def test_every_source_is_inspected_split_and_written(number, tmp_path):
     assert profile.parts["train"]["beliefs"] == 4
     train, rest = doxa.split(source, (0.25,))
     assert len(train) + len(rest) == 4
+    assert [len(part) for part in doxa.split(source, 0.25)] == [len(train), len(rest)]
     for name in ("b.tsv", "b.nt", "b.parquet"):
         doxa.write(source, tmp_path / name)
         assert len(doxa.read(tmp_path / name)) == 4
