@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-TASKS = ("entity", "relation", "classification")
+CAPABILITIES = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
 
@@ -34,7 +34,7 @@ class System:
     trained_by: str
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    answers: tuple[str, ...] = TASKS
+    answers: tuple[str, ...] = CAPABILITIES
 
     @property
     def score(self) -> str:

@@ -15,8 +15,8 @@ from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.scores import SCORES
 from doxa.systems import (
+    CAPABILITIES,
     SYSTEMS,
-    TASKS,
     answers,
     build,
     describe,
@@ -43,7 +43,7 @@ RECIPES = {
     "transh": ("hyperplane", "margin", "bernoulli", "ball"),
     "jrme": ("translation", "margin", "uniform", "free"),
 }
-ANSWERS = dict.fromkeys(RECIPES, TASKS) | {"unstructured": ("entity", "classification"), "jrme": ("relation",)}
+ANSWERS = dict.fromkeys(RECIPES, CAPABILITIES) | {"unstructured": ("entity", "classification"), "jrme": ("relation",)}
 BLIND = r"unstructured scores all relations alike: −‖h − t‖² does not depend on r"
 ONLY_RELATIONS = "jrme predicts relations alone"
 
@@ -156,7 +156,7 @@ def test_what_each_system_can_answer():
     for name, able in ANSWERS.items():
         settings = recipe({"system": name})
         assert answers(settings) == able
-        for task in TASKS:
+        for task in CAPABILITIES:
             assert (why_not(settings, task) == "") is (task in able)
     assert why_not(recipe({"system": "unstructured"}), "relation").startswith(BLIND)
     assert why_not(recipe({"system": "jrme"}), "entity").startswith(ONLY_RELATIONS)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from doxa.calibration.judge import Judge
-from doxa.calibration.thresholds import Numbers
+from doxa.curation.grow import insert_confidence
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.model import Model
@@ -39,14 +39,5 @@ def calibrate(
         settings=settings,
         calibration=Judge.fit(model.pbe, settings, model.trained_facts, beliefs, unseen, can_classify=can_classify),
         valid=np.concatenate([model.valid, new.triples]),
-        known_confidence=_with_confidence_of(model, new),
+        known_confidence=insert_confidence(model, len(model.train) + len(model.valid), new),
     )
-
-
-def _with_confidence_of(model: Model, new: Beliefs) -> Numbers:
-    """The confidence of the known facts and of new ones after them; of length 0 where no fact has any."""
-    before = model.known_confidence
-    if not len(before) and np.isnan(new.confidence).all():
-        return before
-    before = before if len(before) else np.full(len(model.train) + len(model.valid), np.nan)
-    return np.concatenate([before, new.confidence])

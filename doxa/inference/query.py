@@ -36,16 +36,16 @@ def ask(
     pbe, exponent = model.pbe, model.calibration.mention_exponent
     answers: dict[int, tuple[Candidate, ...]] = {}
     for group in _groups(model, questions):
-        slot, queries, heat = group.slot, group.queries, group.temperature
+        slot, queries, temperature = group.slot, group.queries, group.temperature
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
             batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
             without = known if new_only else None
             if slot is Slot.RELATION:
                 pair, mention = pbe.distribution(slot, batch), pbe.mention_distribution(batch)
-                distribution = with_mention(pair, mention, exponent, heat, without)
+                distribution = with_mention(pair, mention, exponent, temperature, without)
             else:
-                distribution = pbe.distribution(slot, batch, temperature=heat, without=without)
+                distribution = pbe.distribution(slot, batch, temperature=temperature, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
     return [Answer(_with_mention(question), answers[number]) for number, question in enumerate(questions)]
@@ -76,9 +76,9 @@ def _groups(model: Model, questions: Sequence[Question]) -> Iterator[_Group]:
         if slot is not Slot.RELATION:
             yield _Group(slot, getattr(temperatures, str(slot)), numbers, queries)
             continue
-        for rows, heat in ((~mentioned, temperatures.relation), (mentioned, temperatures.relation_with_mention)):
+        for rows, temperature in ((~mentioned, temperatures.relation), (mentioned, temperatures.relation_with_mention)):
             if rows.any():
-                yield _Group(slot, heat, numbers[rows], queries.where(rows))
+                yield _Group(slot, temperature, numbers[rows], queries.where(rows))
 
 
 def _encode(model: Model, questions: Sequence[Question], slot: Slot) -> Beliefs:

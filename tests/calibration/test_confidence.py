@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.confidence import estimated_log_credence
+from doxa.calibration.confidence import expected_log_credence
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -116,4 +116,4 @@ def test_confidence_0_is_classified_as_false():
     assert len(sample.positives()) == 23
     model = fit(sample, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
     assert len(model.train) == 23
-    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, sample.encode(model.vocabularies))).all()
+    assert np.isfinite(expected_log_credence(model.pbe, model.settings, sample.encode(model.vocabularies))).all()
