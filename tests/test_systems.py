@@ -83,7 +83,7 @@ def test_values_override_the_recipe():
     ("values", "message"),
     [
         ({"system": "tranh"}, r"no system 'tranh'\. Did you mean 'transh'\?"),
-        ({"system": "word2vec"}, r"no system 'word2vec'\.\s+`doxa systems` lists them all"),
+        ({"system": "word2vec"}, r"no system 'word2vec'\.\s+doxa\.systems\.describe\(\) lists them all"),
         ({"score": "hyperplan"}, r"no score 'hyperplan'\. Did you mean 'hyperplane'\?"),
         ({"system": "ntn", "score": "neural-tensor"}, r"no score 'neural-tensor'\. Did you mean 'neural_tensor'\?"),
         ({"system": "transe", "marign": 1.0}, r"no setting 'marign'\. Did you mean 'margin'\?"),
@@ -234,7 +234,7 @@ def test_each_system_trains_saves_loads_and_answers_what_it_can(model, train, tm
                 with pytest.raises(CannotAnswer, match="this model cannot answer that: ") as refusal:
                     ask(loaded)
                 assert why_not(model.settings, task) in str(refusal.value)
-                assert "says what each system can answer" in str(refusal.value)
+                assert "lists what each system can answer" in str(refusal.value)
 
 
 def test_evaluation_skips_what_the_system_cannot_answer_and_says_why(model, train):

@@ -11,11 +11,13 @@ import typer
 
 from doxa.cli.options import (
     FormatOption,
+    MemoryOption,
     MentionOption,
     ModelFolder,
     OnErrorOption,
     ReadOption,
     check_output,
+    memory_limit,
     on_error_rule,
     reading,
 )
@@ -54,6 +56,7 @@ def ask(
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per question.")] = False,
     out: AnswersFile = None,
+    memory: MemoryOption = "",
 ) -> None:
     """Ask for the missing part of a belief: exactly one of HEAD, RELATION and TAIL is '?'.
 
@@ -69,7 +72,7 @@ def ask(
     asked = _questions((head, relation, tail), mention, questions)
     if out is not None and questions is not None:
         check_output("--out", out, model, questions)
-    answers = Model.load(model).ask(asked, top, new_only)
+    answers = Model.load(model).ask(asked, top, new_only, memory_limit(memory))
     if out is not None:
         from doxa.inference.answer import completed
 
@@ -112,6 +115,7 @@ def judge(
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
+    memory: MemoryOption = "",
 ) -> None:
     """Judge one belief, or every belief of a file: its credence, and true or false.
 
@@ -131,7 +135,7 @@ def judge(
             raise UsageError("--mention is for judging one belief", "put the mentions of a file into its fourth column")
         file, options = Path(what[0]), reading(format_, read_)
         check_output("--out", out, model, file)
-        table = _judged(Model.load(model), file, on_error, options)
+        table = _judged(Model.load(model), file, on_error, options, memory_limit(memory))
         _write_judged(table, file, out, options, json_)
     else:
         raise UsageError(
@@ -164,7 +168,7 @@ def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, 
     )
 
 
-def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.DataFrame:
+def _judged(model: Model, file: Path, on_error: str, options: Options, memory: int) -> pl.DataFrame:
     """The beliefs of a file with the columns credence and verdict."""
     import polars as pl
 
@@ -172,7 +176,7 @@ def _judged(model: Model, file: Path, on_error: str, options: Options) -> pl.Dat
     from doxa.data.beliefs import Beliefs
 
     table = formats.read_frame(file, on_error_rule(on_error), allow_zero_confidence=True, options=options)
-    judgment = model.judge(Beliefs.from_frame(table, model.vocabularies))
+    judgment = model.judge(Beliefs.from_frame(table, model.vocabularies), memory)
     verdict = pl.Series("verdict", judgment.verdict.tolist(), dtype=pl.String)
     credence = pl.Series("credence", judgment.credence).fill_nan(None).round(6)
     return table.drop("line").with_columns(credence, verdict)

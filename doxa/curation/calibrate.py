@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,16 +18,14 @@ from doxa.systems import answers
 def calibrate(
     model: Model,
     valid: Beliefs,
-    decision_rule: str | None = None,
-    negatives_from: str | None = None,
-    base_rate: float | None = None,
+    **values: Any,
 ) -> Model:
-    """The same weights with a judge fitted to these validation beliefs; None keeps a setting as it is.
+    """The same weights with a judge fitted to these validation beliefs.
 
-    Beliefs with unknown names only serve to classify such beliefs. Positives join the known facts.
+    `values` are settings of judging and running; None keeps a setting as it is. Beliefs with unknown names only serve
+    to classify such beliefs. Positives join the known facts.
     """
-    changed = {"decision_rule": decision_rule, "negatives_from": negatives_from, "base_rate": base_rate}
-    settings = model.settings.changed(**{name: value for name, value in changed.items() if value is not None})
+    settings = model.settings.changed(**{name: value for name, value in values.items() if value is not None})
     encoded = valid.encode(model.vocabularies)
     beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)
     positives = beliefs.positives()

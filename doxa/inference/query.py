@@ -106,6 +106,7 @@ def _missing(question: Question, number: int) -> Slot:
             f"question {number + 1}, {' '.join(question[:3])!r}: {len(missing) or 'none'} of head, relation and tail "
             f"{'is' if len(missing) < 2 else 'are'} '?'; expected exactly one",
             "for example: ('Lyon', 'located in', '?')",
+            remedy="question",
         )
     if missing != [Slot.RELATION] and _with_mention(question)[3]:
         raise UsageError(f"question {number + 1}: a mention helps to predict the relation, which is already given")

@@ -99,8 +99,8 @@ def runs(names: Iterable[str]) -> Iterator[Run]:
         selected = [full for full in known if full.startswith(name[:-1])] if name.endswith("*") else [name]
         for full in selected:
             if full not in known:
-                hint = "`doxa reproduce list` lists all"
-                raise UsageError(f"no experiment {full!r}.{did_you_mean(full, known)}", hint)
+                hint = "doxa.lab.experiments.every() lists them all"
+                raise UsageError(f"no experiment {full!r}.{did_you_mean(full, known)}", hint, remedy="list_experiments")
             for seed in seeds(known[full]):
                 yield Run(full, known[full], seed)
 

@@ -142,7 +142,9 @@ def calibrated(result: TrainingResult) -> Model:
     """The model of a training result: its judge is fitted on the validation beliefs."""
     beliefs, valid, facts, state = result.train, result.valid, result.facts, result.state
     if valid is None:
-        log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
+        log.warning(
+            "no validation beliefs: thresholds and calibration come from the training beliefs and are optimistic"
+        )
     with torch_threads(result.settings.threads):
         judge = Judge.fit(
             result.pbe,
