@@ -186,7 +186,7 @@ class Vectors:
 class Term(NamedTuple):
     """One log probability of Eq. 1 for a batch: head, relation or tail given the rest, or relation given the mention.
 
-    `floor` is ε or η of its logistic (Eqs 17, 18).
+    `weight` is its weight in log credence: a third of its setting (Eq. 1). `floor` is ε or η (Eqs 17, 18).
     """
 
     name: str
@@ -229,7 +229,7 @@ def terms(
             scores: Scores = pbe.logits(slot, batch, candidates.of(slot))
         else:
             scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
-        yield Term(str(slot), weight, truth, scores, true[slot], settings.epsilon)
+        yield Term(str(slot), weight / 3, truth, scores, true[slot], settings.epsilon)
     if settings.mention_weight and pbe.mention is not None and len(batch.words):
         mentions = pbe.mention.embed(batch.words, batch.offsets)
         if vectors is None:
@@ -238,7 +238,7 @@ def terms(
         else:
             relation, relations = vectors.relation, vectors.relations
         by_mention = pbe.mention.each(mentions, relation), pbe.mention(mentions, relations)
-        yield Term("mention", settings.mention_weight, *by_mention, true[Slot.RELATION], settings.eta)
+        yield Term("mention", settings.mention_weight / 3, *by_mention, true[Slot.RELATION], settings.eta)
 
 
 def estimator(settings: Settings, term: Term, batch: Batch) -> Estimator:
@@ -269,13 +269,13 @@ def estimated_log_credence(pbe: PBE, batch: Batch, candidates: Candidates, setti
 
 
 def weighted_terms(parts: Iterator[Term], batch: Batch, settings: Settings, like: Tensor) -> Tensor:
-    """⅓ Σ weight · estimate over the terms, (B,); a belief without mention has no mention term."""
+    """Σ weight · estimate over the terms, (B,); a belief without mention has no mention term."""
     total = like.new_zeros(len(batch))
     for term in parts:
         values = estimate(term, batch, settings)
         if term.name == "mention":
             values = torch.where(batch.mentioned, values, torch.zeros_like(values))
-        total = total + term.weight / 3 * values
+        total = total + term.weight * values
     return total
 
 

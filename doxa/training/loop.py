@@ -24,8 +24,7 @@ from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.systems import from_saved, score_options
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.executors import Executor
-from doxa.training.executors.single import SingleProcess
-from doxa.training.executors.workers import Workers
+from doxa.training.executors.choice import default_executor
 from doxa.training.steps import Steps
 
 REPORT_SECONDS = 0.2
@@ -108,11 +107,11 @@ class TrainingLoop:
     def beliefs(self) -> Beliefs:
         return self.steps.beliefs
 
-    def run(self, executor: ExecutorFactory | None = None) -> TrainState:
+    def run(self, executor: ExecutorFactory = default_executor) -> TrainState:
         """Train until the epochs or the time budget are used up, or the metric no longer rises."""
         state = self.state
-        self.steps.warm_up(backward=self.settings.workers == 1)
-        runner = (executor or self._executor)(self.steps)
+        runner = executor(self.steps)
+        runner.warm_up()
         self._saved = self._reported = time.monotonic()
         self._began = self._saved - state.seconds
         self._first = (state.step, state.seconds)
@@ -128,10 +127,6 @@ class TrainingLoop:
             runner.close()
         self._keep_best()
         return state
-
-    def _executor(self, steps: Steps) -> Executor:
-        workers = self.settings.workers
-        return SingleProcess(steps) if workers == 1 else Workers(steps, workers)
 
     def _after_step(self, executor: Executor, end: int) -> None:
         """Report progress, obey an interrupt, write a checkpoint that is due."""

@@ -51,11 +51,11 @@ def batch_loss(
 def likelihood_loss(
     parts: Iterator[Term], batch: Batch, settings: Settings, weights: Tensor, term_weights: TermWeights
 ) -> Tensor:
-    """− Σ weight · log credence over a batch (Eq. 4), with log credence = ⅓ Σ of its terms (Eq. 1)."""
+    """− Σ weight · log credence over a batch (Eq. 4); log credence is the weighted sum of its terms (Eq. 1)."""
     loss = weights.new_zeros(())
     factors = {**term_weights, "mention": batch.mentioned}
     for term in parts:
-        by_belief = weights * (-term.weight / 3)
+        by_belief = weights * -term.weight
         if term.name in factors:
             by_belief = by_belief * factors[term.name]
         rule = estimator(settings, term, batch)

@@ -64,8 +64,7 @@ class Steps:
         """Compile the loops, and take two steps that move nothing.
 
         The first parallel operations of a process may split their work among threads in another way than later ones,
-        and so round differently; after two steps every run of a seed is the same. Before a fork there may be no
-        backward pass: with other devices at hand, PyTorch forbids it.
+        and so round differently; after two steps every run of a seed is the same.
         """
         rows = np.arange(min(self.settings.batch_size, len(self.beliefs)))
         batch = Batch.of(self.beliefs, rows)

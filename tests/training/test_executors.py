@@ -54,6 +54,9 @@ class Recorder:
         self.pbe, self.optimizer = steps.pbe, steps.optimizer
         self.taken = torch.zeros(60, dtype=torch.int64).share_memory_()
 
+    def warm_up(self, backward=True):
+        pass
+
     def take(self, number, fraction):
         self.taken[number] += 1
         return 1.0 + number + fraction

@@ -25,6 +25,10 @@ class Executor(Protocol):
     exact: bool
     """Whether the state between any two steps is exact, so that a checkpoint may be taken there."""
 
+    def warm_up(self) -> None:
+        """Compile and share what the steps need, before the clock of the run starts."""
+        ...
+
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         """Run these steps; stops by itself when the fraction reaches 1."""
         ...

@@ -17,6 +17,9 @@ class SingleProcess:
         self.steps = steps
         self._stopped = False
 
+    def warm_up(self) -> None:
+        self.steps.warm_up()
+
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         loss = 0.0
         for done, number in enumerate(steps, start=1):

@@ -53,9 +53,6 @@ class Workers:
             raise DoxaError("several workers need a system that can fork processes", "use one worker")
         workers = min(workers, steps.per_epoch)
         context = multiprocessing.get_context("fork")
-        steps.pbe.share_memory()
-        for total in steps.optimizer.state().values():
-            _shared(total)
         self._state = _Shared(
             steps=_shared(torch.zeros(2, dtype=torch.int64)),
             done=_shared(torch.zeros(workers, dtype=torch.int64)),
@@ -69,6 +66,12 @@ class Workers:
         )
         self._steps, self._context = steps, context
         self._processes: list[BaseProcess] = []
+
+    def warm_up(self) -> None:
+        self._steps.warm_up(backward=False)  # with other devices at hand, PyTorch forbids a fork after a backward pass
+        self._steps.pbe.share_memory()
+        for total in self._steps.optimizer.state().values():
+            _shared(total)
 
     def _fork(self, fraction: Fraction) -> None:
         for place in range(len(self._state.start)):
