@@ -53,8 +53,8 @@ def settings(
 ) -> None:
     """List every setting with its default and meaning, in four groups.
 
-    Settings of the model and of training take effect when a model is trained. Settings of judging can be changed later
-    with `doxa calibrate`, settings of running with `doxa train --resume`.
+    Settings of the model and of training take effect when a model is trained. Settings of judging and running can be
+    changed later with `doxa calibrate`, settings of running also with `doxa train --resume`.
 
     Example: `doxa settings`, then `doxa train beliefs.tsv --out model --set dimension=100`
     """
