@@ -1,10 +1,11 @@
 """Settings: every option of a run, declared once, in four groups.
 
     model      what is built            training   how it is trained
-    judging    how beliefs are judged   running    where and how it runs; never changes what is learned
+    judging    how beliefs are judged   running    where and how training runs
 
-Judging and running settings can be changed without training again. The options of a score are declared in its own file
-and travel here as the mapping `score_options`, which `doxa.systems` checks.
+Judging and running settings can be changed without training again. Running settings do not decide what is learned, but
+several workers are not exactly repeatable. The options of a score are declared in its own file and travel here as the
+mapping `score_options`, which `doxa.systems` checks.
 """
 
 from __future__ import annotations

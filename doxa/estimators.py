@@ -246,12 +246,12 @@ def estimator(settings: Settings, term: Term, batch: Batch) -> Estimator:
     if settings.training_estimator == "margin":
         return partial(margin_ranking, margin=settings.margin)
     if settings.training_estimator == "negative":
-        label = known_confidence(batch, term.truth) if settings.confidence == "label" else None
+        label = belief_confidence(batch, term.truth) if settings.confidence == "label" else None
         return partial(negative_sampling, weight=settings.negative_weight, floor=term.floor, label=label)
     return softmax
 
 
-def known_confidence(batch: Batch, like: Tensor) -> Tensor:
+def belief_confidence(batch: Batch, like: Tensor) -> Tensor:
     """The confidence of each belief, (B,); 1 for a belief that came without."""
     return batch.confidence.nan_to_num(1.0).to(like.dtype)
 
@@ -263,7 +263,7 @@ def estimate(term: Term, batch: Batch, settings: Settings) -> Tensor:
     return values
 
 
-def log_credence(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Tensor:
+def estimated_log_credence(pbe: PBE, batch: Batch, candidates: Candidates, settings: Settings) -> Tensor:
     """Estimated log credence of each belief, (B,): ⅓ of the weighted sum of its terms (Eqs 1, 6)."""
     return weighted_terms(terms(pbe, batch, candidates, settings), batch, settings, pbe.score.entity.weight)
 

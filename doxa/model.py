@@ -127,9 +127,8 @@ class Model:
         """Refuse a question (entity, relation, classification) that the model's system cannot answer."""
         reason = why_not(self.settings, question, words=self.pbe.mention is not None)
         if reason:
-            raise CannotAnswer(
-                f"this model cannot answer that: {reason}", "docs/systems.md says what each system can answer"
-            )
+            hint = "doxa.systems.describe() lists what each system can answer"
+            raise CannotAnswer(f"this model cannot answer that: {reason}", hint, remedy="list_systems")
 
     def __repr__(self) -> str:
         return repr(self.info()).replace("Info", "Model", 1)
@@ -171,10 +170,10 @@ class Model:
         """The probability that each belief is true; NaN for a name that the model does not know."""
         return self.judge(beliefs).credence
 
-    def confidence(self, beliefs: Any) -> Numbers:
+    def confidence(self, beliefs: Any, memory: int = 0) -> Numbers:
         """The confidence each belief is expected to carry; NaN for a name that the model does not know."""
         encoded = Beliefs.of(beliefs).encode(self.vocabularies)
-        return self.calibration.confidence(self.pbe, self.settings, encoded)
+        return self.calibration.confidence(self.pbe, self.settings, encoded, memory)
 
     def evaluate(
         self,
@@ -199,15 +198,27 @@ class Model:
         decision_rule: str | None = None,
         negatives_from: str | None = None,
         base_rate: float | None = None,
+        checkpoint_seconds: float | None = None,
+        workers: int | None = None,
+        threads: int | None = None,
     ) -> Model:
         """The same weights with everything that validation decides fitted to these beliefs.
 
-        Beliefs with unknown names only serve to classify such beliefs. `decision_rule`, `negatives_from` and
-        `base_rate` replace these settings. Positive beliefs join the known facts.
+        Beliefs with unknown names only serve to classify such beliefs. The keyword arguments replace settings of
+        judging, and settings of running, which are stored in the model. Positive beliefs join the known facts.
         """
         from doxa.curation.calibrate import calibrate
 
-        return calibrate(self, Beliefs.of(valid), decision_rule, negatives_from, base_rate)
+        return calibrate(
+            self,
+            Beliefs.of(valid),
+            decision_rule=decision_rule,
+            negatives_from=negatives_from,
+            base_rate=base_rate,
+            checkpoint_seconds=checkpoint_seconds,
+            workers=workers,
+            threads=threads,
+        )
 
     def complete(
         self,

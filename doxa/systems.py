@@ -23,8 +23,10 @@ log = logging.getLogger(__name__)
 
 Named = TypeVar("Named")
 
-TASKS = ("entity", "relation", "classification")
+CAPABILITIES = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
+
+LIST_SETTINGS = "doxa.config.describe() lists them all"
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class System:
     trained_by: str
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-    answers: tuple[str, ...] = TASKS
+    answers: tuple[str, ...] = CAPABILITIES
 
     @property
     def score(self) -> str:
@@ -136,7 +138,7 @@ def score_options(settings: Settings) -> ScoreOptions:
                 f"leave {name} out",
             )
         suggestion = did_you_mean(name, [*FIELDS, *names])
-        raise UsageError(f"no setting {name!r}.{suggestion}", "`doxa settings` lists them all")
+        raise UsageError(f"no setting {name!r}.{suggestion}", LIST_SETTINGS, remedy="list_settings")
     return kind(**settings.score_options)
 
 
@@ -169,7 +171,8 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
             raise UsageError(f"a setting is name=value, not {assignment!r}")
         if name not in known:
             Settings().changed(**{name: text})  # says what an earlier name is called now
-            raise UsageError(f"no setting {name!r}.{did_you_mean(name, known)}", "`doxa settings` lists them all")
+            message = f"no setting {name!r}.{did_you_mean(name, known)}"
+            raise UsageError(message, LIST_SETTINGS, remedy="list_settings")
         values[name] = parse(known[name], text)
     return values
 
@@ -252,7 +255,7 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
     return sum(parameter.numel() for parameter in pbe.parameters() if parameter.requires_grad)
 
 
-def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, list[dict[str, Any]]]:
+def describe(entities: int = 1, relations: int = 1, dimension: int = 0) -> dict[str, list[dict[str, Any]]]:
     """Every system and every score with its formula and its size; 0 stands for the default dimension of each.
 
     The size is None where a score cannot have that dimension.
@@ -287,5 +290,6 @@ def describe(entities: int, relations: int, dimension: int = 0) -> dict[str, lis
 
 def _named(kind: str, name: str, known: Mapping[str, Named]) -> Named:
     if name not in known:
-        raise UsageError(f"no {kind} {name!r}.{did_you_mean(name, known)}", "`doxa systems` lists them all")
+        hint = "doxa.systems.describe() lists them all"
+        raise UsageError(f"no {kind} {name!r}.{did_you_mean(name, known)}", hint, remedy="list_systems")
     return known[name]

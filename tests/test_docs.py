@@ -116,7 +116,6 @@ def test_the_figures_of_the_curation_page_are_made_from_the_results():
 
 @pytest.mark.parametrize(("name", "experiment"), experiments.every().items())
 def test_every_experiment_is_one_that_can_be_run_and_its_results_are_of_it(name, experiment):
-    assert set(experiment) <= experiments.KEYS
     assert {"data", "tasks", "settings"} <= set(experiment)
     systems.recipe(experiment["settings"])
     for run in experiments.runs([name]):

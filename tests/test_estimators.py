@@ -18,9 +18,9 @@ from doxa.estimators import (
     Vectors,
     WeightedSum,
     estimate,
+    estimated_log_credence,
     find,
     fused_softmax,
-    log_credence,
     log_logistic,
     margin_ranking,
     negative_sampling,
@@ -315,7 +315,7 @@ def test_the_estimated_log_credence_equals_the_reference(label):
     how = {"confidence": "label"} if label else {"estimator": "negative"}
     s = settings_of(dimension=3, scale=1.5, negative_weight=3, epsilon=1e-3, eta=1e-2, **weights, **how)
     pbe, world = random_pbe(22)
-    values = log_credence(pbe, batch_of(ROWS, CONFIDENCE), candidates(), s).tolist()
+    values = estimated_log_credence(pbe, batch_of(ROWS, CONFIDENCE), candidates(), s).tolist()
     by_term = {name.removesuffix("_weight"): weight for name, weight in weights.items()}
     for row, confidence, value in zip(ROWS, CONFIDENCE, values, strict=True):
         soft = confidence if label and not math.isnan(confidence) else 1.0

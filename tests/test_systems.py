@@ -15,8 +15,8 @@ from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.scores import SCORES
 from doxa.systems import (
+    CAPABILITIES,
     SYSTEMS,
-    TASKS,
     answers,
     build,
     describe,
@@ -43,7 +43,7 @@ RECIPES = {
     "transh": ("hyperplane", "margin", "bernoulli", "ball"),
     "jrme": ("translation", "margin", "uniform", "free"),
 }
-ANSWERS = dict.fromkeys(RECIPES, TASKS) | {"unstructured": ("entity", "classification"), "jrme": ("relation",)}
+ANSWERS = dict.fromkeys(RECIPES, CAPABILITIES) | {"unstructured": ("entity", "classification"), "jrme": ("relation",)}
 BLIND = r"unstructured scores all relations alike: −‖h − t‖² does not depend on r"
 ONLY_RELATIONS = "jrme predicts relations alone"
 
@@ -83,7 +83,7 @@ def test_values_override_the_recipe():
     ("values", "message"),
     [
         ({"system": "tranh"}, r"no system 'tranh'\. Did you mean 'transh'\?"),
-        ({"system": "word2vec"}, r"no system 'word2vec'\.\s+`doxa systems` lists them all"),
+        ({"system": "word2vec"}, r"no system 'word2vec'\.\s+doxa\.systems\.describe\(\) lists them all"),
         ({"score": "hyperplan"}, r"no score 'hyperplan'\. Did you mean 'hyperplane'\?"),
         ({"system": "ntn", "score": "neural-tensor"}, r"no score 'neural-tensor'\. Did you mean 'neural_tensor'\?"),
         ({"system": "transe", "marign": 1.0}, r"no setting 'marign'\. Did you mean 'margin'\?"),
@@ -156,7 +156,7 @@ def test_what_each_system_can_answer():
     for name, able in ANSWERS.items():
         settings = recipe({"system": name})
         assert answers(settings) == able
-        for task in TASKS:
+        for task in CAPABILITIES:
             assert (why_not(settings, task) == "") is (task in able)
     assert why_not(recipe({"system": "unstructured"}), "relation").startswith(BLIND)
     assert why_not(recipe({"system": "jrme"}), "entity").startswith(ONLY_RELATIONS)
@@ -234,7 +234,7 @@ def test_each_system_trains_saves_loads_and_answers_what_it_can(model, train, tm
                 with pytest.raises(CannotAnswer, match="this model cannot answer that: ") as refusal:
                     ask(loaded)
                 assert why_not(model.settings, task) in str(refusal.value)
-                assert "says what each system can answer" in str(refusal.value)
+                assert "lists what each system can answer" in str(refusal.value)
 
 
 def test_evaluation_skips_what_the_system_cannot_answer_and_says_why(model, train):

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy.stats import spearmanr
 
-from doxa.calibration.confidence import estimated_log_credence
+from doxa.calibration.confidence import expected_log_credence
 from doxa.data.beliefs import Beliefs
 from doxa.model import fit
 from tests.worlds import beliefs, board
@@ -69,7 +69,7 @@ def test_the_confidence_objective_recovers_high_and_low():
     train = Beliefs.from_frame(table.with_columns(confidence=np.where(high, 0.9, 0.2)))
     more = {"objective": "confidence", "negative_weight": 1, "dimension": 8, "epochs": 300, "scale": 2.0}
     model = fit(train, seed=0, threads=1, **(SETTINGS | more))
-    credence = np.exp(estimated_log_credence(model.pbe, model.settings, train))
+    credence = np.exp(expected_log_credence(model.pbe, model.settings, train))
     assert credence[high].min() > 0.5
     assert credence[~high].max() < 0.3
 

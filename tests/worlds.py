@@ -1,6 +1,7 @@
 """Small worlds for tests: random ones to compare with the reference, and a board whose answers are forced."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -210,3 +211,8 @@ def assert_gradients_equal_finite_differences(value, module, step=1e-6):
                 below = value().item()
                 parameter[place] = before
             assert abs(gradient[place].item() - (above - below) / (2 * step)) < 1e-5, (name, place)
+
+
+def ragged_rows(ragged):
+    """The rows of a Ragged as lists."""
+    return [ragged.values[start:end].tolist() for start, end in pairwise(ragged.offsets)]

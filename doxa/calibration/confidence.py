@@ -13,26 +13,28 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import corrupt_triples, stack
 from doxa.data.triples import TripleIndex
-from doxa.estimators import Candidates, log_credence
+from doxa.estimators import Candidates, estimated_log_credence
 from doxa.pbe import PBE
 
 
 @torch.no_grad()
-def estimated_log_credence(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+def expected_log_credence(pbe: PBE, settings: Settings, beliefs: Beliefs, memory: int = 0) -> Numbers:
     """log credence by Eqs 13–16 with expectations over all candidates, (n,): the estimate that Eq. 5 fits to log c."""
     candidates = Candidates.every(pbe)
     values = np.zeros(len(beliefs))
-    for rows in pbe.blocks(len(beliefs)):
-        values[rows] = log_credence(pbe, Batch.of(beliefs, rows), candidates, settings).double().numpy()
+    for rows in pbe.blocks(len(beliefs), memory=memory):
+        values[rows] = estimated_log_credence(pbe, Batch.of(beliefs, rows), candidates, settings).double().numpy()
     return values
 
 
-def confidence_input(pbe: PBE, settings: Settings, beliefs: Beliefs, mention_exponent: float = 1.0) -> Numbers:
+def confidence_input(
+    pbe: PBE, settings: Settings, beliefs: Beliefs, mention_exponent: float = 1.0, memory: int = 0
+) -> Numbers:
     """The number that expected confidence is read from: what training fits to it, or else log credence (Eq. 1)."""
     if settings.objective == "confidence":
-        return estimated_log_credence(pbe, settings, beliefs)
+        return expected_log_credence(pbe, settings, beliefs, memory)
     rule = "score" if settings.confidence == "label" else "product"
-    return calibration_input(pbe, beliefs, rule, mention_exponent)
+    return calibration_input(pbe, beliefs, rule, mention_exponent, memory)
 
 
 def fitted_confidence(pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
@@ -65,7 +67,7 @@ def fit_expected_confidence(
     return fit_shares(inputs, confident.relation, targets, pbe.relations, settings.seed)
 
 
-def known_confidence(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:
+def confidence_of_facts(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:
     """The confidence of every fact of train, the highest where there are several, and then of valid.
 
     NaN for a fact without confidence; of length 0 where no fact has any.

@@ -129,7 +129,7 @@ def fit_curve(
         log.warning("only %d labeled validation beliefs: too few to tell how well credence is calibrated", len(true))
     best = fit_shares(inputs, relation, true.astype(float), relations, seed)
     if best.slope <= 0:
-        log.warning("the model does not tell true from false validation beliefs: credence means little")
+        log.warning("the model does not separate true from false validation beliefs: credence is not reliable")
         return Curve.unfitted(relations)
     share = true.mean()
     shift = np.log(base_rate / (1 - base_rate)) - np.log(share / (1 - share)) if base_rate else 0.0

@@ -148,7 +148,7 @@ class Judge:
         mentioned = pbe.mention is not None and len(beliefs.mention.values)
         return decision_score(pbe, beliefs, self.rule, memory) if mentioned else 3 * inputs, inputs
 
-    def confidence(self, pbe: PBE, settings: Settings, beliefs: Beliefs) -> Numbers:
+    def confidence(self, pbe: PBE, settings: Settings, beliefs: Beliefs, memory: int = 0) -> Numbers:
         """The confidence each belief is expected to carry, (n,), in the model's ids; NaN for an unknown name."""
         if self.expected_confidence is None:
             raise CannotAnswer(
@@ -158,7 +158,7 @@ class Judge:
         confidence = np.full(len(beliefs), np.nan)
         rows = np.flatnonzero(beliefs.seen)
         known = beliefs.take(rows)
-        inputs = confidence_input(pbe, settings, known, self.mention_exponent)
+        inputs = confidence_input(pbe, settings, known, self.mention_exponent, memory)
         confidence[rows] = self.expected_confidence.probability(inputs, known.relation)
         return confidence
 

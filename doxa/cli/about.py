@@ -11,7 +11,6 @@ import typer
 
 from doxa.cli.options import JsonOption
 
-HEADINGS = ("setting", "default", "choices", "meaning")
 ANSWERS = {"entity": "E", "relation": "R", "classification": "V"}
 
 
@@ -54,8 +53,8 @@ def settings(
 ) -> None:
     """List every setting with its default and meaning, in four groups.
 
-    Settings of the model and of training take effect when a model is trained. Settings of judging can be changed later
-    with `doxa calibrate`, settings of running with `doxa train --resume`.
+    Settings of the model and of training take effect when a model is trained. Settings of judging and running can be
+    changed later with `doxa calibrate`, settings of running also with `doxa train --resume`.
 
     Example: `doxa settings`, then `doxa train beliefs.tsv --out model --set dimension=100`
     """
@@ -69,9 +68,10 @@ def settings(
         print(settings_page(), end="")
         return
     for group, rows in groupby(describe(), key=lambda row: row[0]):
-        terminal.show_table(group, HEADINGS, [row[1:] for row in rows])
-    options = [(*row[1:4], f"{row[4]} ({row[0]})") for row in describe_options()]
-    terminal.show_table("options of a score", HEADINGS, options)
+        title = "Settings of the model" if group == "model" else f"Settings of {group}"
+        terminal.show_settings(title, [row[1:] for row in rows])
+    options = [(*row[1:4], f"{row[4]} Scores: {row[0]}.") for row in describe_options()]
+    terminal.show_settings("Options of a score", options)
 
 
 def demo(

@@ -18,15 +18,21 @@ REMEDIES = {
     "skip_errors": "to skip such lines and count them, pass --on-error skip",
     "force": "pass --force to replace it",
     "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
+    "new_search": "repeat `doxa complete` without --resume to start a new search",
     "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
     "prefix": "declare the prefix, for example: --read prefix=ex=http://example.org/",
     "out": "choose another place with --out",
     "url": "if the archive is elsewhere, pass --from URL",
+    "question": "for example: doxa ask MODEL Lyon 'located in' '?'",
+    "list_settings": "`doxa settings` lists them all",
+    "list_systems": "`doxa systems` lists all systems and scores, and what each can answer",
+    "list_experiments": "`doxa reproduce list` lists them all",
 }
 """What to type, by the remedy of an error."""
 
-PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])")
-"""A Python argument in a hint, such as force=True: the option says the same on the command line."""
+PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])|\bdoxa(\.[a-z_]+)+\(|\('")
+"""Python in a hint, such as force=True, doxa.config.describe() or a tuple: the remedy says the same in words of the
+command line."""
 
 
 def error_text(fault: DoxaError) -> str:

@@ -32,6 +32,7 @@ from doxa.cli.options import (
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
+    from doxa.config import Settings
     from doxa.model import Model
 
 METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
@@ -45,6 +46,11 @@ TrainSeed = Annotated[
 WorkersOption = Annotated[
     int | None,
     typer.Option(help="Parallel training processes, 1 by default; with more, a run is not exactly repeatable.", min=1),
+]
+
+ChangeOption = Annotated[
+    list[str],
+    typer.Option("--set", metavar="NAME=VALUE", help="A setting of judging or running, repeatable."),
 ]
 
 
@@ -123,7 +129,7 @@ def _show_trained(model: Model, out: Path) -> None:
 def calibrate(
     model: ModelFolder,
     valid: Annotated[Path, typer.Argument(metavar="VALID", help="Validation beliefs, or a folder with a valid file.")],
-    set_: SetOption = [],  # noqa: B006
+    set_: ChangeOption = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option("--out", help="Model folder to write; MODEL itself by default.")] = None,
     force: ForceOption = False,
     on_error: OnErrorOption = "raise",
@@ -133,7 +139,8 @@ def calibrate(
     """Fit thresholds, credence and temperatures of a model again, without training.
 
     Everything that is fitted on validation beliefs is fitted on VALID, with the settings of judging as they were or as
-    --set changes them. Weights stay as they are. The model is replaced in place unless --out names another folder.
+    --set changes them. Settings of running are stored in the model and do not affect judging. Weights stay as they
+    are. The model is replaced in place unless --out names another folder; an interrupted run can still be resumed.
 
     Example: `doxa calibrate model valid.tsv --set decision_rule=learned --set base_rate=0.1 --out model2`
     """
@@ -144,7 +151,7 @@ def calibrate(
     from doxa.systems import parse_assignments
 
     values = parse_assignments(set_)
-    _check_judging(values)
+    _check_changeable(values)
     target = model if out is None else out
     in_place = target.resolve() == model.resolve()
     if not in_place:
@@ -158,19 +165,19 @@ def calibrate(
     beliefs = read(path, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.busy("calibrating"):
         calibrated = loaded.calibrate(beliefs, **values)
-    calibrated.save(target, force or in_place)
+    models.save(calibrated, target, force or in_place, keep_checkpoint=in_place)
     terminal.say(f"{target}: calibrated on {len(beliefs):,} beliefs of {path}")
 
 
-def _check_judging(values: Mapping[str, Any]) -> None:
+def _check_changeable(values: Mapping[str, Any]) -> None:
     """Refuse settings that a trained model cannot change."""
     from doxa.config import Settings
 
-    judging = Settings().group("judging")
+    changeable = [*Settings().group("judging"), *Settings().group("running")]
     for name in values:
-        if name not in judging:
-            expected = ", ".join(judging)
-            raise UsageError(f"setting {name} takes effect only in training", f"settings of judging are: {expected}")
+        if name not in changeable:
+            hint = f"settings of judging and running are: {', '.join(changeable)}"
+            raise UsageError(f"setting {name} takes effect only in training", hint)
 
 
 def info(model: ModelFolder, json_: JsonOption = False) -> None:
@@ -185,12 +192,27 @@ def info(model: ModelFolder, json_: JsonOption = False) -> None:
     from doxa.render import terminal
     from doxa.systems import recipe, score_options
 
-    description = Model.load(model).info().as_dict()
+    loaded = Model.load(model)
+    description = loaded.info().as_dict()
     if json_:
         print(json.dumps(description, ensure_ascii=False))
         return
     defaults = recipe({"system": description["system"], "score": description["score"]})
-    terminal.show_info(description, defaults.as_dict() | asdict(score_options(defaults)))
+    terminal.show_info(
+        description, defaults.as_dict() | asdict(score_options(defaults)), effective_values(loaded.settings)
+    )
+
+
+def effective_values(settings: Settings) -> dict[str, str]:
+    """What settings with an automatic value stand for, by name."""
+    from doxa.scores import SCORES
+
+    automatic = {
+        "scale": "" if settings.scale else f"{SCORES[settings.score].default_scale:g}, the score's default",
+        "estimator": settings.training_estimator if settings.estimator == "auto" else "",
+        "stop_on": settings.metric if settings.stop_on == "auto" else "",
+    }
+    return {name: value for name, value in automatic.items() if value}
 
 
 def export(

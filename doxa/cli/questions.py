@@ -11,11 +11,13 @@ import typer
 
 from doxa.cli.options import (
     FormatOption,
+    MemoryOption,
     MentionOption,
     ModelFolder,
     OnErrorOption,
     ReadOption,
     check_output,
+    memory_limit,
     read,
     reading,
 )
@@ -52,6 +54,7 @@ def ask(
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per question.")] = False,
     out: AnswersFile = None,
+    memory: MemoryOption = "",
 ) -> None:
     """Ask for the missing part of a belief: exactly one of HEAD, RELATION and TAIL is '?'.
 
@@ -67,7 +70,7 @@ def ask(
     asked = _questions((head, relation, tail), mention, questions)
     if out is not None and questions is not None:
         check_output("--out", out, model, questions)
-    answers = Model.load(model).ask(asked, top, new_only)
+    answers = Model.load(model).ask(asked, top, new_only, memory_limit(memory))
     if out is not None:
         from doxa.inference.answer import completed
 
@@ -110,6 +113,7 @@ def judge(
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
+    memory: MemoryOption = "",
 ) -> None:
     """Judge one belief, or every belief of a file: its credence, and true or false.
 
@@ -130,7 +134,8 @@ def judge(
         file, options = Path(what[0]), reading(format_, read_)
         check_output("--out", out, model, file)
         beliefs = read(file, on_error, options, allow_zero_confidence=True)
-        _write_judged(Model.load(model).judge(beliefs), file, out, options, json_)
+        judgment = Model.load(model).judge(beliefs, memory_limit(memory))
+        _write_judged(judgment, file, out, options, json_)
     else:
         raise UsageError(
             f"{len(what)} arguments after MODEL; expected a file, or head, relation and tail",

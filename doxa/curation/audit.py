@@ -134,7 +134,7 @@ def audit(
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     seen = np.flatnonzero(beliefs.seen)
     audited = beliefs.take(seen)
-    credence = judge(model, audited).credence
+    credence = judge(model, audited, memory).credence
     others = _compare(model, audited, memory, report)
     log_odds = np.log(np.clip(credence, 1e-12, 1)) - np.log(np.clip(1 - credence, 1e-12, 1))
     advantage = np.maximum(others.advantage, 0.0)

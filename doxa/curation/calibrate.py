@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from doxa.calibration.judge import Judge
-from doxa.calibration.thresholds import Numbers
+from doxa.curation.grow import insert_confidence
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.model import Model
@@ -17,16 +18,14 @@ from doxa.systems import answers
 def calibrate(
     model: Model,
     valid: Beliefs,
-    decision_rule: str | None = None,
-    negatives_from: str | None = None,
-    base_rate: float | None = None,
+    **values: Any,
 ) -> Model:
-    """The same weights with a judge fitted to these validation beliefs; None keeps a setting as it is.
+    """The same weights with a judge fitted to these validation beliefs.
 
-    Beliefs with unknown names only serve to classify such beliefs. Positives join the known facts.
+    `values` are settings of judging and running; None keeps a setting as it is. Beliefs with unknown names only serve
+    to classify such beliefs. Positives join the known facts.
     """
-    changed = {"decision_rule": decision_rule, "negatives_from": negatives_from, "base_rate": base_rate}
-    settings = model.settings.changed(**{name: value for name, value in changed.items() if value is not None})
+    settings = model.settings.changed(**{name: value for name, value in values.items() if value is not None})
     encoded = valid.encode(model.vocabularies)
     beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)
     positives = beliefs.positives()
@@ -39,14 +38,5 @@ def calibrate(
         settings=settings,
         calibration=Judge.fit(model.pbe, settings, model.trained_facts, beliefs, unseen, can_classify=can_classify),
         valid=np.concatenate([model.valid, new.triples]),
-        known_confidence=_with_confidence_of(model, new),
+        known_confidence=insert_confidence(model, len(model.train) + len(model.valid), new),
     )
-
-
-def _with_confidence_of(model: Model, new: Beliefs) -> Numbers:
-    """The confidence of the known facts and of new ones after them; of length 0 where no fact has any."""
-    before = model.known_confidence
-    if not len(before) and np.isnan(new.confidence).all():
-        return before
-    before = before if len(before) else np.full(len(model.train) + len(model.valid), np.nan)
-    return np.concatenate([before, new.confidence])

@@ -123,7 +123,9 @@ def complete(
     beliefs = Beliefs.from_triples(names, best.triples)
     if report:
         report(SearchProgress(1.0, "ranks", len(beliefs), search.last_credence))
-    head_rank, tail_rank = (ranks(model.pbe, slot, beliefs, model.known).filtered for slot in ENTITY_SLOTS)
+    head_rank, tail_rank = (
+        ranks(model.pbe, slot, beliefs, model.known, memory=memory).filtered for slot in ENTITY_SLOTS
+    )
     return Proposals(names, best.triples, best.credence, np.exp(best.log_terms), head_rank, tail_rank)
 
 

@@ -19,20 +19,14 @@ from numpy.typing import NDArray
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.explanation import (
-    TERMS as TERMS,
-)
-from doxa.curation.explanation import (
-    Explanation as Explanation,
-)
-from doxa.curation.explanation import (
+    TERMS,
+    Explanation,
     InfluentialBelief,
     MentionTerms,
     Neighbor,
+    RunnerUp,
     SimilarFact,
     Word,
-)
-from doxa.curation.explanation import (
-    RunnerUp as RunnerUp,
 )
 from doxa.curation.float64 import float64_copy
 from doxa.curation.influence import influence

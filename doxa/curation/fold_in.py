@@ -1,6 +1,6 @@
 """Fold-in: vectors for new entities from a few beliefs, while everything trained keeps its value.
 
-For a score of one vector per entity, relation and tail, the vector x = start + spread · z of a new entity maximizes
+For a score with one vector per entity and one per relation, the vector x = start + spread · z of a new entity maximizes
 
     Σ log Pr(x|r,t) + OTHER_WEIGHT · log Pr(t|x,r) − SHRINKAGE ‖z‖²      over its beliefs ⟨x, r, t⟩, likewise ⟨h, r, x⟩
 
@@ -53,8 +53,9 @@ def fold_in(model: Model, beliefs: Any, seed: int = 0) -> Model:
     if not len(new) or len(grown.vocabularies.entities) == first:
         raise UsageError("these beliefs name no new entity; there is nothing to fold in")
     if model.pbe.score.by_vectors:
+        spread = _spread(model.pbe)
         for entity in range(first, len(grown.vocabularies.entities)):
-            _fit_vector(grown.pbe, first, _spread(model), new, entity, np.random.default_rng([seed, 12, entity]))
+            _fit_vector(grown.pbe, first, spread, new, entity, np.random.default_rng([seed, 12, entity]))
         return grown
     about_new = new.where((new.head >= first) | (new.tail >= first))
     refit = Refit(grown.pbe, model.settings, MovableRows.of(grown.pbe, entities=first), grown.trained_facts)
@@ -65,13 +66,9 @@ def fold_in(model: Model, beliefs: Any, seed: int = 0) -> Model:
     return grown
 
 
-def _spread(model: Model) -> float:
-    """Root mean square distance of entity vectors from their mean, per coordinate; computed once for a model."""
-    if "_spread" not in vars(model):
-        vectors = model.pbe.score.entity.weight.detach()
-        vars(model)["_spread"] = float(vectors.var(0, correction=0).mean().sqrt())
-    spread: float = vars(model)["_spread"]
-    return spread
+def _spread(pbe: PBE) -> float:
+    """Root mean square distance of entity vectors from their mean, per coordinate."""
+    return float(pbe.score.entity.weight.detach().var(0, correction=0).mean().sqrt())
 
 
 class _Queries(NamedTuple):

@@ -49,26 +49,24 @@ def make_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
     pbe = _add_rows(model, vocabularies, new, seed)
     pbe.score.prepare(facts)
     _start_new_entities(pbe, model.trained_facts, new)
-    grown = replace(
+    return replace(
         model,
         vocabularies=vocabularies,
         pbe=pbe,
         train=np.concatenate([model.train, new.triples]),
-        known_confidence=_known_confidence(model, new),
+        known_confidence=insert_confidence(model, len(model.train), new),
         calibration=model.calibration.grow(len(relations) - len(old.relations)),
-    )
-    vars(grown)["trained_facts"] = facts
-    return grown, new
+    ), new
 
 
-def _known_confidence(model: Model, new: Beliefs) -> Numbers:
-    """The confidence of the facts of train, of the new beliefs and of valid; empty if no fact has one."""
+def insert_confidence(model: Model, row: int, new: Beliefs) -> Numbers:
+    """`known_confidence` with the confidence of new facts inserted before a row; empty if no fact has one."""
     before = model.known_confidence
     if not len(before):
         if np.isnan(new.confidence).all():
             return before
         before = np.full(len(model.train) + len(model.valid), np.nan)
-    return np.insert(before, len(model.train), new.confidence)
+    return np.insert(before, row, new.confidence)
 
 
 def _join(old: Vocabulary, more: Vocabulary, add: bool = True) -> tuple[Vocabulary, Ids]:

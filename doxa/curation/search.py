@@ -263,7 +263,7 @@ class Search:
         """Continue from the state of an earlier search; returns how many relations are done."""
         if checkpoint.state.get("inputs") != fingerprint:
             raise UsageError("the unfinished search was of another model or had other options",
-                             "start a new search instead of resuming", remedy="resume")  # fmt: skip
+                             "resume=False starts a new search", remedy="new_search")  # fmt: skip
         self.best = Scored(**{name: tensor.numpy() for name, tensor in checkpoint.tensors.items()})
         self.full = len(self.best.credence) == self.options.top
         return int(checkpoint.state["done"])

@@ -218,16 +218,7 @@ def _with_old(grown: Model, new: Beliefs, removed: Beliefs) -> Beliefs:
     relations[changed[:, Slot.RELATION]] = True
     facts = grown.trained_facts.without(new.triples).triples
     related = entities[facts[:, ENTITY_SLOTS]].any(axis=1) | relations[facts[:, Slot.RELATION]]
-    old = Beliefs.from_triples(grown.vocabularies, facts[related])
-    offsets = np.append(new.mention.offsets, np.full(len(old), new.mention.offsets[-1]))
-    return replace(
-        old,
-        head=np.concatenate([new.head, old.head]),
-        relation=np.concatenate([new.relation, old.relation]),
-        tail=np.concatenate([new.tail, old.tail]),
-        mention=replace(new.mention, offsets=offsets),
-        confidence=np.concatenate([new.confidence, old.confidence]),
-    )
+    return Beliefs.concat([new, Beliefs.from_triples(grown.vocabularies, facts[related])])
 
 
 def _batches(count: int, size: int, random: np.random.Generator) -> list[Ids]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -178,6 +178,25 @@ class Beliefs:
     def seen(self) -> NDArray[np.bool_]:
         """Which beliefs name only entities and relations the vocabulary holds."""
         return np.asarray((self.head >= 0) & (self.relation >= 0) & (self.tail >= 0))
+
+    @classmethod
+    def concat(cls, parts: Sequence[Beliefs]) -> Beliefs:
+        """The beliefs of several parts in the same vocabularies, in order.
+
+        Labels, and mentions as they were written, are kept where every part has them.
+        """
+        labels = [part.label for part in parts if part.label is not None]
+        texts = [part.text for part in parts if part.text is not None]
+        return cls(
+            vocabularies=parts[0].vocabularies,
+            head=np.concatenate([part.head for part in parts]),
+            relation=np.concatenate([part.relation for part in parts]),
+            tail=np.concatenate([part.tail for part in parts]),
+            mention=Ragged.concat([part.mention for part in parts]),
+            confidence=np.concatenate([part.confidence for part in parts]),
+            label=np.concatenate(labels) if len(labels) == len(parts) else None,
+            text=pl.concat(texts) if len(texts) == len(parts) else None,
+        )
 
     def take(self, rows: Ids) -> Beliefs:
         """These rows, in this order."""

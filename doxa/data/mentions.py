@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,11 @@ class Ragged:
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
 
-    def row(self, index: int) -> NDArray[np.int64]:
-        return self.values[self.offsets[index] : self.offsets[index + 1]]
+    @classmethod
+    def concat(cls, parts: Sequence[Ragged]) -> Ragged:
+        """The rows of several parts, in order."""
+        values, lengths = ([getattr(part, name) for part in parts] for name in ("values", "lengths"))
+        return cls.from_lengths(np.concatenate(values), np.concatenate(lengths))
 
     def take(self, rows: NDArray[np.int64]) -> Ragged:
         """These rows, in this order."""

@@ -70,19 +70,8 @@ def labeled_beliefs(beliefs: Beliefs, known: TripleIndex, seed: int, negatives_f
 
 def stack(positives: Beliefs, negatives: Beliefs) -> Beliefs:
     """Positives and then negatives, labeled as such; the texts of mentions are dropped."""
-    return replace(
-        positives,
-        head=np.concatenate([positives.head, negatives.head]),
-        relation=np.concatenate([positives.relation, negatives.relation]),
-        tail=np.concatenate([positives.tail, negatives.tail]),
-        mention=Ragged.from_lengths(
-            np.concatenate([positives.mention.values, negatives.mention.values]),
-            np.concatenate([positives.mention.lengths, negatives.mention.lengths]),
-        ),
-        confidence=np.concatenate([positives.confidence, negatives.confidence]),
-        label=np.concatenate([np.ones(len(positives), np.int8), np.full(len(negatives), -1, np.int8)]),
-        text=None,
-    )
+    label = np.repeat(np.array([1, -1], np.int8), [len(positives), len(negatives)])
+    return replace(Beliefs.concat([positives, negatives]), label=label, text=None)
 
 
 def has_negatives(beliefs: Beliefs) -> bool:

@@ -30,12 +30,6 @@ class Vocabulary:
         if self.names.null_count() or self.names.n_unique() != len(self.names):
             raise DoxaError(f"the list of {kind} names has empty or repeated entries")
 
-    @classmethod
-    def of(cls, kind: str, *columns: pl.Series) -> Vocabulary:
-        """The distinct values of several columns, in order of first appearance."""
-        together = pl.concat([column.cast(pl.String).alias("name") for column in columns])
-        return cls(together.drop_nulls().unique(maintain_order=True), kind)
-
     def __len__(self) -> int:
         return len(self.names)
 

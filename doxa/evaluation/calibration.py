@@ -160,8 +160,8 @@ def _reliability(queries: Queries, temperature: float, memory: int) -> AnswerRel
     parts: list[list[Numbers]] = [[], []]
     for rows in queries.pbe.blocks(len(queries), memory=memory):
         table, truth = queries.log_probabilities(rows)
-        for part, heat in zip(parts, (1.0, temperature), strict=True):
-            logs = renormalized(table, heat)
+        for part, value in zip(parts, (1.0, temperature), strict=True):
+            logs = renormalized(table, value)
             top, place = logs.max(1)
             right = logs.gather(1, truth[:, None]).squeeze(1)
             part.append(torch.stack([right, top.exp(), (place == truth).float()]).double().numpy())

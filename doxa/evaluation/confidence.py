@@ -40,7 +40,7 @@ def confidence_report(model: Model, beliefs: Beliefs, memory: int = 0) -> Confid
     """The report on beliefs with confidence, in the ids of the model and with known names."""
     from scipy.stats import spearmanr
 
-    expected = model.confidence(beliefs)
+    expected = model.confidence(beliefs, memory)
     error = expected - beliefs.confidence
     triples, relevance = with_known_tails(model, beliefs.where(beliefs.confidence > 0))
     varied = np.ptp(expected) > 0 and np.ptp(beliefs.confidence) > 0

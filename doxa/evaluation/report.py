@@ -26,8 +26,7 @@ from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.inference.judgment import judge
 from doxa.model import TASKS, Model
 from doxa.slots import ENTITY_SLOTS, Slot
-from doxa.systems import TASKS as ANSWERS
-from doxa.systems import why_not
+from doxa.systems import CAPABILITIES, why_not
 
 FilterRule = Literal["all", "train"]
 
@@ -281,7 +280,7 @@ def classification_report(accepted: NDArray[np.bool_], beliefs: Beliefs) -> Clas
 def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, str]:
     """The tasks that cannot be run on these beliefs, and why."""
     reasons: dict[str, str] = {}
-    for task, question in (*((name, name) for name in ANSWERS), ("calibration", "classification")):
+    for task, question in (*((name, name) for name in CAPABILITIES), ("calibration", "classification")):
         reason = why_not(model.settings, question, words=model.pbe.mention is not None)
         if reason:
             reasons[task] = reason

@@ -41,16 +41,16 @@ def ask(
     pbe, exponent = model.pbe, model.calibration.mention_exponent
     answers: dict[int, tuple[Candidate, ...]] = {}
     for group in _groups(model, asked):
-        slot, queries, heat = group.slot, group.queries, group.temperature
+        slot, queries, temperature = group.slot, group.queries, group.temperature
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
             batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
             without = known if new_only else None
             if slot is Slot.RELATION:
                 pair, mention = pbe.distribution(slot, batch), pbe.mention_distribution(batch)
-                distribution = with_mention(pair, mention, exponent, heat, without)
+                distribution = with_mention(pair, mention, exponent, temperature, without)
             else:
-                distribution = pbe.distribution(slot, batch, temperature=heat, without=without)
+                distribution = pbe.distribution(slot, batch, temperature=temperature, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
     return [Answer(question, answers[number]) for number, question in enumerate(asked)]
@@ -81,9 +81,9 @@ def _groups(model: Model, questions: Sequence[FullQuestion]) -> Iterator[_Group]
         if slot is not Slot.RELATION:
             yield _Group(slot, getattr(temperatures, str(slot)), numbers, queries)
             continue
-        for rows, heat in ((~mentioned, temperatures.relation), (mentioned, temperatures.relation_with_mention)):
+        for rows, temperature in ((~mentioned, temperatures.relation), (mentioned, temperatures.relation_with_mention)):
             if rows.any():
-                yield _Group(slot, heat, numbers[rows], queries.where(rows))
+                yield _Group(slot, temperature, numbers[rows], queries.where(rows))
 
 
 def _encode(model: Model, questions: Sequence[FullQuestion], slot: Slot) -> Beliefs:
@@ -111,6 +111,7 @@ def _missing(question: FullQuestion, number: int) -> Slot:
             f"question {number + 1}, {' '.join(question[:3])!r}: {len(missing) or 'none'} of head, relation and tail "
             f"{'is' if len(missing) < 2 else 'are'} '?'; expected exactly one",
             "for example: ('Lyon', 'located in', '?')",
+            remedy="question",
         )
     if missing != [Slot.RELATION] and question[3]:
         raise UsageError(f"question {number + 1}: a mention helps to predict the relation, which is already given")
@@ -123,6 +124,7 @@ def _complete(question: Question, number: int) -> FullQuestion:
         raise UsageError(
             f"question {number} is {question!r}; expected (head, relation, tail), with a mention or without",
             "for example: ('Lyon', 'located in', '?')",
+            remedy="question",
         )
     mention = question[3] if len(question) > 3 else None
     return str(question[0]), str(question[1]), str(question[2]), None if mention is None else str(mention)

@@ -65,10 +65,16 @@ class Run:
 
 def every(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
     """All experiments by name."""
-    return {
-        path.stem: migrate_experiment(tomllib.loads(path.read_text(encoding="utf-8")))
-        for path in sorted(folder.glob("*.toml"))
-    }
+    return {path.stem: _read(path) for path in sorted(folder.glob("*.toml"))}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The experiment of a file; a key that no experiment has is refused."""
+    experiment = migrate_experiment(tomllib.loads(path.read_text(encoding="utf-8")))
+    for key in experiment:
+        if key not in KEYS:
+            raise BadFile(f"{path}: no experiment has the key {key!r}.{did_you_mean(key, KEYS)}")
+    return experiment
 
 
 def migrate_experiment(experiment: dict[str, Any]) -> dict[str, Any]:
@@ -93,8 +99,8 @@ def runs(names: Iterable[str]) -> Iterator[Run]:
         selected = [full for full in known if full.startswith(name[:-1])] if name.endswith("*") else [name]
         for full in selected:
             if full not in known:
-                hint = "`doxa reproduce list` lists all"
-                raise UsageError(f"no experiment {full!r}.{did_you_mean(full, known)}", hint)
+                hint = "doxa.lab.experiments.every() lists them all"
+                raise UsageError(f"no experiment {full!r}.{did_you_mean(full, known)}", hint, remedy="list_experiments")
             for seed in seeds(known[full]):
                 yield Run(full, known[full], seed)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from doxa.training.tuning import TrialRecord, Tuning
 
 Rows = Sequence[tuple[Any, ...]]
+
+MAX_WIDTH = 100
+"""Columns of running text at most, however wide the terminal is."""
 
 out = Console(highlight=False, emoji=False)
 err = Console(stderr=True, highlight=False, emoji=False)
@@ -149,6 +153,16 @@ def show_table(title: str, headings: tuple[str, ...], rows: Rows) -> None:
     out.print(table)
 
 
+def show_settings(title: str, rows: Sequence[tuple[str, str, str, str]]) -> None:
+    """(name, default, choices, meaning) of settings: a line `name = default`, and the meaning wrapped below it."""
+    out.print(f"\n[bold]{escape(title)}[/]")
+    width = min(out.width, MAX_WIDTH)
+    for name, default, choices, meaning in rows:
+        one_of = f"   [dim]({escape(choices)})[/]" if choices else ""
+        out.print(f"  [bold]{escape(name)}[/] = {escape(default)}{one_of}", soft_wrap=True)
+        say(textwrap.fill(meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6))
+
+
 def show_tuning(study: Tuning) -> None:
     """The best settings of a search, and how much each setting mattered."""
     finished = sum(trial.state == "finished" for trial in study.trials)
@@ -253,15 +267,28 @@ def show_calibration(report: CalibrationReport) -> None:
         show_table("Probabilities of answers, before and after their temperature", headings, rows)
 
 
-def show_info(info: Mapping[str, Any], defaults: Mapping[str, Any]) -> None:
-    """What a model is: sizes, settings by group, training and calibration; `*` marks values that are not defaults."""
+def show_info(info: Mapping[str, Any], defaults: Mapping[str, Any], effective: Mapping[str, str] | None = None) -> None:
+    """What a model is: sizes, settings by group, training and calibration; `*` marks values that are not defaults.
+
+    `effective` says what settings with an automatic value stand for.
+    """
     sizes = (f"{info[name]:,} {name}" for name in ("entities", "relations", "words", "facts") if info.get(name))
     say(f"{info['system']} on the score {info['score']}: {', '.join(sizes)}")
+    effective = effective or {}
     for group, settings in info["settings"].items():
-        rows = [(_marked(name, value, defaults), _plain(value)) for name, value in settings.items()]
+        rows = [
+            (
+                _marked(name, value, defaults),
+                f"{_plain(value)} ({effective[name]})" if name in effective else _plain(value),
+            )
+            for name, value in settings.items()
+        ]
         show_table(f"Settings of the {group}" if group == "model" else f"Settings of {group}", ("", ""), rows)
-    for part in ("training", "calibration"):
-        rows = [(name.replace("_", " "), _plain(value)) for name, value in (info.get(part) or {}).items()]
+    calibration = dict(info["calibration"])
+    if "thresholds" in calibration:
+        calibration["thresholds"] = f"for {calibration['thresholds']:,} of {info['relations']:,} relations"
+    for part, values in (("training", info["training"]), ("calibration", calibration)):
+        rows = [(name.replace("_", " "), _plain(value)) for name, value in values.items()]
         if rows:
             show_table(part.capitalize(), ("", ""), rows)
     say("\n* not the default of this system")

@@ -1,1 +1,1 @@
-"""Learning: objectives, the candidates they need, the optimizer and the loop."""
+"""Training: objectives, the candidates they need, the optimizer and the loop."""

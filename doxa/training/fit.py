@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from doxa.calibration.confidence import known_confidence
+from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
 from doxa.config import Settings, automatic
 from doxa.data.beliefs import Beliefs
@@ -142,7 +142,9 @@ def calibrated(result: TrainingResult) -> Model:
     """The model of a training result: its judge is fitted on the validation beliefs."""
     beliefs, valid, facts, state = result.train, result.valid, result.facts, result.state
     if valid is None:
-        log.warning("no validation beliefs: thresholds and calibration come from the training beliefs and flatter them")
+        log.warning(
+            "no validation beliefs: thresholds and calibration come from the training beliefs and are optimistic"
+        )
     with torch_threads(result.settings.threads):
         judge = Judge.fit(
             result.pbe,
@@ -159,7 +161,7 @@ def calibrated(result: TrainingResult) -> Model:
         pbe=result.pbe,
         train=facts.triples,
         valid=np.zeros((0, 3), np.int64) if valid is None else valid.positives().triples,
-        known_confidence=known_confidence(facts, beliefs, valid),
+        known_confidence=confidence_of_facts(facts, beliefs, valid),
         calibration=judge,
         origin={
             "beliefs": len(beliefs),

@@ -20,8 +20,8 @@ from doxa.estimators import (
     Term,
     Vectors,
     WeightedSum,
+    belief_confidence,
     estimator,
-    known_confidence,
     terms,
     weighted_terms,
 )
@@ -77,7 +77,7 @@ def confidence_loss(log_credence: Tensor, batch: Batch, settings: Settings) -> T
 def belief_weights(pbe: PBE, batch: Batch, settings: Settings) -> Tensor:
     """The weight of each belief in the likelihood, (B,): its confidence where the settings ask for it, else 1."""
     like = pbe.score.entity.weight
-    return known_confidence(batch, like) if settings.confidence == "weight" else like.new_ones(len(batch))
+    return belief_confidence(batch, like) if settings.confidence == "weight" else like.new_ones(len(batch))
 
 
 def penalties(pbe: PBE, batch: Batch, settings: Settings, vectors: Vectors | None) -> Iterator[Tensor]:

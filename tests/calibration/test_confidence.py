@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 import torch
 
-from doxa.calibration.confidence import estimated_log_credence
+from doxa.calibration.confidence import expected_log_credence
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -105,6 +105,16 @@ def test_the_known_tails_of_a_question_count_in_its_ndcg():
     assert worth.tolist() == pytest.approx([known.confidence[3]] * 2)
 
 
+@pytest.mark.parametrize("objective", ["likelihood", "confidence"])
+def test_memory_bounds_the_tables_of_the_confidence_task(objective, memory_limits):
+    table = board(6, words=False).with_columns(confidence=pl.Series(np.linspace(0.3, 0.95, 60).tolist()))
+    sample = Beliefs.from_frame(table)
+    model = fit(sample, valid=sample, objective=objective, **SETTINGS)
+    memory_limits.clear()
+    model.evaluate(sample, tasks="confidence", memory=12_345)
+    assert memory_limits == {12_345}
+
+
 def model_order(sample):
     """Keys by which facts are sorted, the last first."""
     return sample.tail, sample.relation, sample.head
@@ -116,4 +126,4 @@ def test_confidence_0_is_classified_as_false():
     assert len(sample.positives()) == 23
     model = fit(sample, objective="confidence", negative_weight=1, validation_fraction=0.0, **SETTINGS)
     assert len(model.train) == 23
-    assert np.isfinite(estimated_log_credence(model.pbe, model.settings, sample.encode(model.vocabularies))).all()
+    assert np.isfinite(expected_log_credence(model.pbe, model.settings, sample.encode(model.vocabularies))).all()

@@ -133,7 +133,7 @@ def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
     too_few = np.array([1.0, 2.0]), nothing[:2], np.array([1, -1], np.int8)
     one_kind = np.arange(30.0), nothing[:30], np.ones(30, np.int8)
     for data, message in (
-        (upside_down, "does not tell true from false"),
+        (upside_down, "does not separate true from false"),
         (too_few, "too few validation beliefs"),
         (one_kind, "too few validation beliefs"),
     ):

@@ -10,6 +10,7 @@ from doxa import formats as files
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.model import Model, fit
+from doxa.render import terminal
 from tests.worlds import board
 
 QUICK = [
@@ -133,12 +134,16 @@ def test_help_teaches(doxa):
         assert "Example" in doxa(command, "--help")[1]
 
 
-def test_settings_are_listed(doxa):
+def test_settings_are_listed_and_read_well_at_80_columns(doxa, monkeypatch):
+    monkeypatch.setattr(terminal.out, "_width", 80)
     _, text, _ = doxa("settings")
     lines = text.splitlines()
-    groups = [lines.index(group) for group in ("model", "training", "judging", "running", "options of a score")]
+    titles = [f"Settings of {group}" for group in ("the model", "training", "judging", "running")]
+    groups = [lines.index(title) for title in (*titles, "Options of a score")]
     assert groups == sorted(groups)
-    starts = {line.split()[0]: number for number, line in enumerate(lines) if line and not line.startswith(" ")}
+    starts = {line.split()[0]: number for number, line in enumerate(lines) if " = " in line and line[2:3].strip()}
+    assert lines[starts["schedule"]] == "  schedule = linear   (linear · constant)"
+    assert max(map(len, lines)) <= 80
     assert groups[0] < starts["dimension"] < groups[1] < starts["learning_rate"] < groups[2]
     assert groups[2] < starts["decision_rule"] < groups[3] < starts["workers"] < groups[4] < starts["norm"]
 
@@ -181,7 +186,11 @@ def test_a_file_that_is_not_there_for_judge_and_evaluate(doxa, model, tmp_path):
     [
         (("9,9", "up", "?"), 1, "no entity '9,9' in this model"),
         (("1,1", "upp", "?"), 1, "no relation 'upp' in this model. Did you mean 'up'?"),
-        (("1,1", "up", "1,2"), 2, "none of head, relation and tail is '?'; expected exactly one"),
+        (
+            ("1,1", "up", "1,2"),
+            2,
+            "none of head, relation and tail is '?'; expected exactly one\n  for example: doxa ask",
+        ),
         (("?", "up", "?"), 2, "2 of head, relation and tail are '?'; expected exactly one"),
         (("?", "?", "?"), 2, "3 of head"),
         (("1,1", "up", "?", "--mention", "x"), 2, "a mention helps to"),

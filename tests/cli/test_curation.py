@@ -1,11 +1,13 @@
 """The curator's commands as a new user meets them."""
 
 import json
+from dataclasses import replace
 
 import polars as pl
 import pytest
 
 from doxa import formats as files
+from doxa.curation.search import Search
 from doxa.data.beliefs import Beliefs
 from doxa.model import Model, fit
 from tests.worlds import board
@@ -49,6 +51,21 @@ def test_from_proposals_through_review_to_a_new_model(doxa, model, tmp_path):
     assert "1 beliefs added, 0 retracted" in text
     assert "filtered MRR" in text
     assert len(Model.load(tmp_path / "m2").known) == len(Model.load(model).known) + 1
+
+
+def test_a_search_resumed_with_other_options_says_how_to_start_again(doxa, model, tmp_path, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    out, place, loaded = tmp_path / "missing.tsv", tmp_path / "m", Model.load(model)
+    replace(loaded, settings=loaded.settings.changed(checkpoint_seconds=0.0)).save(place)
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "finish", stopped)
+        assert doxa("complete", place, "--out", out, "--top", 6)[0] == 130
+    assert (tmp_path / ".missing.tsv.search").exists()
+    code, _, err = doxa("complete", place, "--out", out, "--top", 7, "--resume")
+    assert code == 2
+    assert err.endswith("had other options\n  repeat `doxa complete` without --resume to start a new search\n")
 
 
 def test_from_suspects_through_review_to_a_retraction(doxa, model, tmp_path):

@@ -27,9 +27,21 @@ def test_a_hint_is_not_printed_twice():
     assert text.count("--force") == 1
 
 
-def test_every_remedy_names_an_option():
+def test_every_remedy_names_an_option_or_a_command():
     assert {"skip_errors", "force", "resume", "columns", "prefix", "out"} <= set(REMEDIES)
-    assert all(re.search(r"--[a-z]+", text) for text in REMEDIES.values())
+    assert all(re.search(r"--[a-z]+|\bdoxa [a-z]+", text) for text in REMEDIES.values())
+
+
+@pytest.mark.parametrize(
+    ("hint", "remedy"),
+    [
+        ("force=True replaces it", "force"),
+        ("doxa.config.describe() lists them all", "list_settings"),
+        ("for example: ('Lyon', 'located in', '?')", "question"),
+    ],
+)
+def test_a_remedy_replaces_a_hint_in_python(hint, remedy):
+    assert error_text(UsageError("no", hint, remedy=remedy)) == f"no\n  {REMEDIES[remedy]}"
 
 
 @pytest.mark.parametrize(
@@ -44,6 +56,13 @@ def test_a_fault_of_data_is_not_wrong_usage():
         raise UsageError("taken", "hint", remedy="force")
     assert exit_code(caught.value) == 1
     assert error_text(caught.value) == "taken\n  hint\n  pass --force to replace it"
+
+
+def test_names_that_are_unknown_come_with_the_command_that_lists_them(doxa, tmp_path):
+    (tmp_path / "b.tsv").write_text("a\tr\tb\n")
+    for option, listing in (("--system", "systems"), ("--score", "systems"), ("--set", "settings")):
+        code, _, err = doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", option, "zzz=1")
+        assert (code, f"`doxa {listing}` lists" in err, "describe()" in err) == (2, True, False)
 
 
 def test_an_interrupt_ends_with_130(doxa, monkeypatch):

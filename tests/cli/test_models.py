@@ -1,14 +1,19 @@
 """Describing a model, calibrating it again, judging one belief."""
 
 import json
+import re
+import signal
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 
 import doxa as library
 from doxa import formats
-from doxa.config import summary
+from doxa.cli.models import effective_values
+from doxa.config import Settings, summary
 from doxa.model import Model
+from doxa.render import terminal
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 
@@ -21,7 +26,7 @@ INFO = {
     "facts": 40,
     "settings": {"model": {"dimension": 8, "mentions": True}, "judging": {"base_rate": 0.0}},
     "training": {"epochs": 3, "seconds": 0.51234, "loss": [1.25, 0.5]},
-    "calibration": {"rule": "product", "temperatures": {"head": 1.5}},
+    "calibration": {"rule": "product", "thresholds": 1, "temperatures": {"head": 1.5}},
 }
 
 
@@ -46,6 +51,7 @@ def test_info_shows_groups_and_marks_what_is_not_default(doxa, model, monkeypatc
     assert "pbe on the score translation: 25 entities, 2 relations, 9 words, 40 facts" in text
     assert "* dimension" in text
     assert "* mentions" not in text
+    assert "for 1 of 2 relations" in text
     assert "Settings of judging" in text
     assert "0.5123" in text
     assert "head 1.5" in text
@@ -57,7 +63,18 @@ def test_info_of_a_real_model(doxa, model):
     assert set(INFO) <= set(description)
     assert list(description["settings"]) == ["model", "training", "judging", "running"]
     assert description["training"]["last_epoch"]["epoch"] == 3
-    assert "pbe on the score translation: 25 entities" in doxa("info", model)[1]
+    text = doxa("info", model)[1]
+    assert "pbe on the score translation: 25 entities" in text
+    assert re.search(r"scale +0 \(4, the score's default\)\n", text)
+    assert re.search(r"estimator +auto \(sampled\)\n", text)
+    assert re.search(r"stop_on +auto \(ranking\)\n", text)
+
+
+def test_info_shows_no_automatic_value_for_a_setting_that_was_chosen():
+    chosen = Settings(scale=2.0, estimator="exact", stop_on="accuracy")
+    assert effective_values(chosen) == {}
+    fitted = Settings(score="complex", objective="confidence")
+    assert list(effective_values(fitted).values()) == ["1, the score's default", "negative", "confidence"]
 
 
 def test_options_of_the_score_are_marked_too(doxa, tmp_path):
@@ -130,10 +147,14 @@ def test_what_cannot_be_judged(doxa, model, arguments, code, message):
     assert message in err
 
 
-def test_names_that_look_like_options_follow_two_dashes(doxa, tmp_path):
+def test_names_may_look_like_options(doxa, tmp_path):
     (tmp_path / "b.tsv").write_text("-x\tr\ty\ny\ts\t-x\n-x\ts\tz\nz\tr\ty\n")
     assert doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *QUICK)[0] == 0
-    assert doxa("judge", tmp_path / "m", "--", "-x", "r", "y")[1].startswith("-x · r · y: credence")
+    for dashes in ((), ("--",)):
+        assert doxa("judge", tmp_path / "m", *dashes, "-x", "r", "y")[1].startswith("-x · r · y: credence")
+        assert doxa("ask", tmp_path / "m", *dashes, "-x", "r", "?")[1].startswith("-x · r · ?")
+        assert doxa("explain", tmp_path / "m", *dashes, "-x", "r", "y")[0] == 0
+        assert doxa("similar", tmp_path / "m", *dashes, "-x")[0] == 0
 
 
 def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
@@ -152,3 +173,30 @@ def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
     code, _, err = doxa("calibrate", place, valid, "--set", "dimension=5")
     assert (code, "setting dimension takes effect only in training" in err) == (2, True)
     assert doxa("calibrate", place, tmp_path / "none.tsv")[0] == 1
+
+
+def test_calibrate_stores_settings_of_running(doxa, model, tmp_path):
+    place, threads = tmp_path / "m", Model.load(model).settings.threads + 1
+    Model.load(model).save(place)
+    assert doxa("calibrate", place, model.parent / "b.tsv", "--set", f"threads={threads}")[0] == 0
+    assert Model.load(place).settings.threads == threads
+
+
+def test_an_interrupted_run_that_was_calibrated_can_be_resumed(doxa, tmp_path, monkeypatch):
+    """Train, Ctrl-C, calibrate in place, --resume."""
+    data, out = tmp_path / "b.tsv", tmp_path / "m"
+    formats.write(board(5), data)
+
+    @contextmanager
+    def interrupting():
+        yield lambda now: signal.raise_signal(signal.SIGINT) if now.epoch == 1 else None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(terminal, "training_progress", interrupting)
+        assert doxa("train", data, "--out", out, *QUICK)[0] == 130
+    assert Model.load(out).origin["epochs"] < 3
+    assert doxa("calibrate", out, data)[0] == 0
+    code, _, err = doxa("train", data, "--out", out, *QUICK, "--resume")
+    assert code == 0, err
+    assert Model.load(out).origin["epochs"] == 3
+    assert not (out / "checkpoint.safetensors").exists()

@@ -42,6 +42,12 @@ def test_a_false_step_on_the_board_comes_first_with_its_correction():
     assert len(suspects) == 3
 
 
+def test_memory_bounds_every_table_of_scores(memory_limits):
+    model, _ = random_model(1)
+    audit(model, memory=12_345)
+    assert memory_limits == {12_345}
+
+
 def test_beliefs_of_a_file_keep_their_rows_and_unseen_entities_are_counted():
     model, _ = random_model(1)
     listed = beliefs([("e1", "r0", "zz"), ("e1", "r0", "e2"), ("e3", "r1", "e4")])

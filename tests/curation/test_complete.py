@@ -106,6 +106,13 @@ def test_a_stopped_search_goes_on_where_it_was(tmp_path):
         complete(model, min_credence=0, top=21, checkpoint=path, resume=True)
 
 
+def test_memory_bounds_every_table_of_scores(memory_limits):
+    model, _ = random_model(5)
+    complete(model, min_credence=0, top=20, memory=12_345)
+    assert 12_345 in memory_limits
+    assert 0 not in memory_limits
+
+
 def test_a_second_answer_is_not_proposed_where_the_relation_has_one():
     model, _ = random_model(0, entities=40, facts=5)
     capitals = np.array([[head, 0, head + 20] for head in range(15)])

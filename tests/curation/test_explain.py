@@ -9,7 +9,8 @@ import torch
 from scipy.stats import spearmanr
 
 from doxa.calibration.rules import log_terms
-from doxa.curation.explain import TERMS, explain, nearby_facts
+from doxa.curation.explain import explain, nearby_facts
+from doxa.curation.explanation import TERMS
 from doxa.curation.influence import influence
 from doxa.data.batch import Batch
 from doxa.errors import DoxaError

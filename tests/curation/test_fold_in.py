@@ -18,7 +18,7 @@ from doxa.errors import UnknownName, UsageError
 from doxa.model import fit
 from tests import reference
 from tests.test_toy_world import SETTINGS
-from tests.worlds import beliefs, board, random_model
+from tests.worlds import beliefs, board, ragged_rows, random_model
 
 
 def without(square, size=6):
@@ -109,7 +109,7 @@ def test_room_for_new_names_changes_no_old_answer():
         6,
     ]
     assert added.triples.tolist() == [[12, 4, 1], [2, 1, 13]]
-    assert added.mention.row(0).tolist() == [1, 5]
+    assert ragged_rows(added.mention)[0] == [1, 5]
     batch = Batch.of_triples(*(torch.tensor([part]) for part in (1, 2, 5)))
     assert model.pbe.logit(batch).item() == grown.pbe.logit(batch).item()
     assert grown.calibration.curve.slopes.shape == (5,)

@@ -1,5 +1,7 @@
 """Beliefs, vocabularies and splits."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,7 +12,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.data.vocabulary import UNKNOWN, Vocabulary
 from doxa.errors import DoxaError
-from tests.worlds import beliefs
+from tests.worlds import beliefs, ragged_rows
 
 FIVE = ("head", "relation", "tail", "mention", "confidence")
 
@@ -34,8 +36,8 @@ def test_unknown_names_are_marked_and_unknown_words_drop_out():
     assert encoded.tail.tolist() == [UNKNOWN, 0]
     assert encoded.relation.tolist() == [0, UNKNOWN]
     assert encoded.seen.tolist() == [False, False]
-    assert [train.vocabularies.words[w] for w in encoded.mention.row(0)] == ["two"]
-    assert len(encoded.mention.row(1)) == 0
+    assert [train.vocabularies.words[w] for w in ragged_rows(encoded.mention)[0]] == ["two"]
+    assert len(ragged_rows(encoded.mention)[1]) == 0
 
 
 def test_encoding_by_table_and_by_vocabulary_agree():
@@ -128,3 +130,16 @@ def test_a_split_reaches_its_share_when_it_can():
     assert (len(train), len(valid)) == (108, 36)
     again = split(beliefs(rows), (0.25,), 0)[1]
     assert again.triples.tolist() == valid.triples.tolist()
+
+
+def test_concatenated_beliefs_keep_labels_and_texts_only_where_every_part_has_them():
+    rows = [("a", "r", "b", "Two words"), ("b", "r", "c", None), ("c", "r", "a", "three")]
+    table = pl.DataFrame(rows, schema=["head", "relation", "tail", "mention"], orient="row")
+    whole = Beliefs.from_frame(table.with_columns(label=pl.Series([1, -1, 1]), confidence=pl.Series([0.5, 0.7, 1.0])))
+    parts = [whole.take(np.array(part)) for part in ([0], [1, 2])]
+    joined = Beliefs.concat(parts)
+    assert joined.to_frame().equals(whole.to_frame())
+    assert ragged_rows(joined.mention) == ragged_rows(whole.mention)
+    assert joined.label.tolist() == [1, -1, 1]
+    assert Beliefs.concat([parts[0], replace(parts[1], label=None)]).label is None
+    assert Beliefs.concat([parts[0], parts[1].without_mentions()]).text is None

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from doxa.data.mentions import Ragged, words
 from tests import reference
+from tests.worlds import ragged_rows
 
 
 def test_words_are_lower_cased_and_present_once():
@@ -34,7 +35,7 @@ def test_take_and_map_do_what_lists_do(lists, data):
     new = np.array(data.draw(st.lists(st.integers(-1, 20), min_size=10, max_size=10)))
     made = ragged(lists)
     taken = made.take(np.array(chosen, np.int64))
-    assert [taken.row(i).tolist() for i in range(len(taken))] == [lists[i] for i in chosen]
+    assert ragged_rows(taken) == [lists[i] for i in chosen]
     mapped = made.mapped(new)
     expected = [[int(new[v]) for v in row if new[v] >= 0] for row in lists]
-    assert [mapped.row(i).tolist() for i in range(len(mapped))] == expected
+    assert ragged_rows(mapped) == expected

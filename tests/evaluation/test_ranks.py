@@ -11,7 +11,7 @@ from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics, rank
 from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
-from tests.worlds import beliefs, random_pbe
+from tests.worlds import beliefs, ragged_rows, random_pbe
 
 
 @given(st.data())
@@ -74,7 +74,7 @@ def test_the_protocol_equals_ranking_by_hand(seed):
         scores = [reference.score(model, x, r, t) for x in range(7)]
         assert heads.raw[i] == reference.rank(scores, h)
         assert heads.filtered[i] == reference.rank(scores, h, {x for x, y, z in ROWS if (y, z) == (r, t)})
-        word_ids = sample.mention.row(i).tolist()
+        word_ids = ragged_rows(sample.mention)[i]
         scores = [reference.pr_relation_with_mention(model, h, x, t, word_ids) for x in model.relations]
         assert relations.raw[i] == reference.rank(scores, r)
         assert relations.filtered[i] == reference.rank(scores, r, {y for x, y, z in ROWS if (x, z) == (h, t)})
@@ -86,7 +86,7 @@ def test_relations_by_entities_alone_and_by_words_alone():
     pair, mention = (ranks(pbe, Slot.RELATION, sample, facts, use=use) for use in ("pair", "mention"))
     for i, (h, r, t) in enumerate(ROWS):
         assert pair.raw[i] == reference.rank([reference.pr_relation(model, h, x, t) for x in model.relations], r)
-        words = sample.mention.row(i).tolist()
+        words = ragged_rows(sample.mention)[i]
         assert mention.raw[i] == reference.rank([reference.mention_score(model, x, words) for x in model.relations], r)
 
 

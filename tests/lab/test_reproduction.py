@@ -104,6 +104,12 @@ def test_the_best_of_a_column_is_bold():
     assert made.splitlines()[2:] == ["| A | 3.0 | **50.0** | **20.0** |", "| B | **2.0** | **50.0** | 10.0 |"]
 
 
+def test_an_experiment_with_an_unknown_key_is_refused(tmp_path):
+    (tmp_path / "one.toml").write_text('data = "wn11"\ntask = ["entity"]\n[settings]\n')
+    with pytest.raises(BadFile, match=r"one\.toml: no experiment has the key 'task'\. Did you mean 'tasks'\?"):
+        experiments.every(tmp_path)
+
+
 def test_every_table_of_the_paper_is_made_of_experiments_that_are_there():
     known = set(experiments.every())
     for name, names in TABLES.items():
