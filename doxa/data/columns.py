@@ -26,6 +26,8 @@ ENTITY_HEADINGS = {
     ("from", "to"): "type",
     ("h", "t"): "r",
     ("s", "o"): "p",
+    ("head", "object"): "relation",
+    ("subject", "tail"): "relation",
 }
 """Headings for head and tail, and the relation heading that usually goes with them. Earlier pairs win."""
 

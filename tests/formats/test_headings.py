@@ -8,7 +8,7 @@ import pytest
 
 from doxa import formats as files
 from doxa.errors import BadFile, UnknownName, UsageError
-from doxa.formats import Options
+from doxa.formats import Options, read_frame
 from tests.data.test_columns import TRIPLES
 
 FORMATS = ("tsv", "csv", "jsonl", "parquet")
@@ -127,3 +127,10 @@ def test_read_and_write_of_the_public_interface(tmp_path):
     (tmp_path / "e.ttl").write_text("@prefix ex: <http://example.org/> .\nex:a ex:r ex:b .\n")
     files.write(files.read(tmp_path / "e.ttl", prefixes=prefixes), tmp_path / "e.nt", prefixes=prefixes)
     assert (tmp_path / "e.nt").read_text() == "<http://example.org/a> <http://example.org/r> <http://example.org/b> .\n"
+
+
+@pytest.mark.parametrize("header", ["head\trelation\tobject", "subject\trelation\ttail", "head\tpredicate\tobject"])
+def test_the_words_of_triples_and_of_rdf_may_be_mixed(tmp_path, header):
+    path = tmp_path / "beliefs.tsv"
+    path.write_text(f"{header}\nLyon\tlocated in\tFrance\n")
+    assert read_frame(path).select("head", "relation", "tail").rows() == [("Lyon", "located in", "France")]
