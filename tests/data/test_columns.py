@@ -45,7 +45,7 @@ def test_every_vocabulary_is_a_header_in_any_order_and_case(names):
         ("from", "type", "x"),
         ("h", "r", "b"),
         ("source", "edge", "tail"),
-        ("head", "relation", "object"),
+        ("head", "relation", "target"),
         ("source", "label", "target"),
         ("h", "p", "o"),
         ("head", "tail", "weight"),
