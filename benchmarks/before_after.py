@@ -25,10 +25,11 @@ try:
 except ImportError:
     from doxa import bench
 data, seconds = Path(sys.argv[1]), float(sys.argv[2])
-figures = list(bench.train(data, seconds=seconds))
+figures = list(bench.train(data, seconds=seconds)) if "train" in sys.argv[3:] else []
 alternate = "_alternate" if hasattr(bench, "_alternate") else "_in_turns"
 setattr(bench, alternate, lambda task, limit, seconds, rounds=1: (bench._seconds(task), 1.0))
-figures += bench.rank(data)  # each score once, without its limit
+if "rank" in sys.argv[3:]:
+    figures += bench.rank(data)  # each score once, without its limit
 for figure in figures:
     name = figure.name if "thread" not in figure.note or "each" in figure.note else (
         figure.name + ", " + figure.note.rpartition(", ")[2])
@@ -43,15 +44,17 @@ def main() -> None:
     parser.add_argument("before", type=Path, help="checkout of the earlier version")
     parser.add_argument("after", type=Path, help="checkout of the later version")
     parser.add_argument("--data", type=Path, required=True, help="dataset folder with train, valid and test")
+    parser.add_argument("--only", choices=("train", "rank"), help="measure one of the two")
     parser.add_argument("--rounds", type=int, default=10, help="runs of each version")
     parser.add_argument("--seconds", type=float, default=1.5, help="duration of each training measurement")
     parser.add_argument("--json", type=Path, help="write the figures to this file after every round")
     arguments = parser.parse_args()
     checkouts = {"before": arguments.before.resolve(), "after": arguments.after.resolve()}
+    kinds = (arguments.only,) if arguments.only else ("train", "rank")
     figures: dict[str, dict[str, Any]] = {}
     for number in range(arguments.rounds):
         for version in ("before", "after") if number % 2 == 0 else ("after", "before"):
-            for figure in run(checkouts[version], arguments.data.resolve(), arguments.seconds):
+            for figure in run(checkouts[version], arguments.data.resolve(), arguments.seconds, kinds):
                 row = figures.setdefault(figure["name"], {"unit": figure["unit"], "before": [], "after": []})
                 row[version].append(figure["value"])
         print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr, flush=True)
@@ -60,12 +63,12 @@ def main() -> None:
     print(table(summary(figures)))
 
 
-def run(checkout: Path, data: Path, seconds: float) -> list[dict[str, Any]]:
+def run(checkout: Path, data: Path, seconds: float, kinds: tuple[str, ...]) -> list[dict[str, Any]]:
     """The figures of one run in one checkout."""
     python = checkout / ".venv" / "bin" / "python"
     if not python.exists():
         sys.exit(f"{checkout} has no .venv; run `make install` there")
-    command = [str(python), "-c", SCRIPT, str(data), str(seconds)]
+    command = [str(python), "-c", SCRIPT, str(data), str(seconds), *kinds]
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=checkout, env=environment)
     if done.returncode:

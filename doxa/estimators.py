@@ -23,7 +23,7 @@ from doxa.data.batch import Batch
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import PairScores, Places, Scores, scaled, table_of
+from doxa.scores.pairwise import PairScores, Places, Products, Scores, scaled, table_of
 from doxa.slots import Slot
 
 LARGE = 1e30
@@ -212,12 +212,16 @@ def terms(
 
     From vectors, the tables of scores are not computed yet.
     """
-    true, score = candidates.true_places(batch), pbe.score
+    true, score, tails = candidates.true_places(batch), pbe.score, None
     if vectors is None:
         truth = pbe.logit(batch)
     else:
         assert isinstance(score, VectorScore)
-        truth = pbe.scale * score.each(*vectors.triple)
+        tails = score.pairs(Slot.TAIL, *vectors.triple, vectors.tails)
+        if isinstance(tails, Products):  # D = point · t, and the points are at hand
+            truth = pbe.scale * (tails.points * vectors.tail).sum(-1)
+        else:
+            truth = pbe.scale * score.each(*vectors.triple)
     for slot, weight in (
         (Slot.HEAD, settings.head_weight),
         (Slot.TAIL, settings.tail_weight),
@@ -227,6 +231,8 @@ def terms(
             continue
         if vectors is None:
             scores: Scores = pbe.logits(slot, batch, candidates.of(slot))
+        elif slot is Slot.TAIL and tails is not None:
+            scores = scaled(tails, pbe.scale)
         else:
             scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
         yield Term(str(slot), weight / 3, truth, scores, true[slot], settings.epsilon)
