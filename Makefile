@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo test lint test-slow mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ lint: install  ## ruff and mypy
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
+
+mutants: install  ## put known faults into a copy of doxa and see the named test of each fail (a few minutes)
+	$(BIN)/python -m tests.mutants
 
 MINUTES ?= 10
 fuzz: install  ## damage files at random and read them, MINUTES=10; what breaks a reader is kept in tests/formats/corpus

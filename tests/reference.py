@@ -140,11 +140,11 @@ def likelihood_loss(terms, weights, confidence, use_confidence):
     return -weight * log_credence(terms, weights)
 
 
-def confidence_loss(terms, weights, confidence):
-    """Eq. 5 for one belief; nothing without a confidence."""
+def confidence_loss(terms, weights, confidence, floor=1e-6):
+    """Eq. 5 for one belief; nothing without a confidence. A confidence below the floor counts as the floor."""
     if math.isnan(confidence):
         return 0.0
-    return 0.5 * (log_credence(terms, weights) - math.log(confidence)) ** 2
+    return 0.5 * (log_credence(terms, weights) - math.log(max(confidence, floor))) ** 2
 
 
 def words_of(text):
@@ -158,6 +158,18 @@ def rank(scores, truth, drop=()):
     best = 1 + sum(s > scores[truth] for s in kept)
     worst = sum(s >= scores[truth] for s in kept)
     return (best + worst) / 2
+
+
+def ndcg(world, beliefs, relevance):
+    """Mean over (h, r) of Σ relevance(c) / log₂(1 + rank of t) by the ideal sum; beliefs are (h, r, t, c)."""
+    shares = []
+    for h, r in dict.fromkeys(belief[:2] for belief in beliefs):
+        scores = [score(world, h, r, x) for x in range(len(world.entity))]
+        answers = [(relevance(c), rank(scores, t)) for *query, t, c in beliefs if query == [h, r]]
+        ideal = enumerate(sorted((gain for gain, _ in answers), reverse=True), start=1)
+        gained = sum(gain / math.log2(1 + place) for gain, place in answers)
+        shares.append(gained / sum(gain / math.log2(1 + place) for place, gain in ideal))
+    return sum(shares) / len(shares)
 
 
 def best_threshold(scores, labels, blur):

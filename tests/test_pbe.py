@@ -184,6 +184,20 @@ def test_an_entity_never_seen_in_its_slot_joins_the_candidates():
         assert terms[0, slot].exp().item() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("seen", [[1, 4], [0, 1, 3, 4, 5]], ids=["few seen", "most seen"])
+def test_an_entity_never_seen_as_head_joins_the_candidates_of_its_own_query_alone(seen):
+    """Of two beliefs with the same relation and tail, only the one with the unseen head has one candidate more."""
+    pbe, world = random_pbe(4)
+    pbe.seen_heads = torch.tensor(seen)
+    by_head = {x: reference.score(world, x, 1, 2) for x in (*seen, 6)}
+    terms = pbe.log_terms(batch_of([(6, 1, 2, []), (1, 1, 2, [])]))
+    expected = [
+        reference.softmax_share(by_head[6], list(by_head.values())),
+        reference.softmax_share(by_head[1], [by_head[x] for x in seen]),
+    ]
+    assert terms[:, Slot.HEAD].exp().tolist() == pytest.approx(expected)
+
+
 def test_without_a_mention_term_words_change_nothing():
     pbe, world = random_pbe(3, mentions=False)
     assert pbe.mention is None

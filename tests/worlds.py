@@ -141,6 +141,16 @@ def random_model(seed=0, facts=60, entities=12, relations=4, words=5, **settings
     return model, world
 
 
+def model_of_facts(train, valid=(), seed=0, **sizes):
+    """A random model that knows these facts (head, relation, tail) of train and of valid, by id, and its world.
+
+    e0 is never a candidate tail and the last entity never a candidate head, as in `random_pbe`.
+    """
+    model, world = random_model(seed, **sizes)
+    facts = (np.array(part, np.int64).reshape(-1, 3) for part in (train, valid))
+    return replace(model, **dict(zip(("train", "valid"), facts, strict=True))), world
+
+
 def world_of(pbe: PBE, settings: Settings) -> World:
     def array(parameter):
         return parameter.detach().double().numpy()

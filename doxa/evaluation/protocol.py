@@ -75,11 +75,11 @@ def _ranks_among(ranker: Ranker, slot: Slot, beliefs: Beliefs, known: TripleInde
     result = _guesses(len(beliefs), ranker.entities)
     truth = beliefs.head if slot is Slot.HEAD else beliefs.tail
     seen = _seen_by_relation(beliefs)
-    for relation in np.unique(beliefs.relation[seen]):
+    for relation in np.unique(beliefs.relation[beliefs.relation >= 0]):
         of_relation = seen[beliefs.relation[seen] == relation]
         members = pool[1][slice(*np.searchsorted(pool[0], [relation, relation + 1]))]
         unknown = (beliefs.relation == relation) & ~beliefs.seen
-        _put(result, np.flatnonzero(unknown), _guesses(int(unknown.sum()), len(members)))
+        _put(result, np.flatnonzero(unknown), _guesses(int(unknown.sum()), max(len(members), 1)))
         candidates = np.union1d(members, truth[of_relation])
         outside = torch.from_numpy(~np.isin(candidates, members))
         for block in ranker.blocks(len(of_relation), len(candidates), memory):

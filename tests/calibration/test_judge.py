@@ -16,7 +16,8 @@ from doxa.data.splits import split
 from doxa.errors import CannotAnswer, UsageError
 from doxa.model import fit
 from doxa.systems import build
-from tests.worlds import beliefs, board, random_model
+from tests import reference
+from tests.worlds import beliefs, board, model_of_facts, random_model
 
 QUICK = {"dimension": 6, "epochs": 3, "batch_size": 16, "num_candidates": 16, "threads": 1}
 
@@ -104,6 +105,25 @@ def test_calibrating_with_new_beliefs_makes_them_known(model):
     assert len(model.known_confidence) == len(model.train) + len(model.valid), "the model itself stays as it was"
     with pytest.raises(UsageError, match="no validation belief"):
         model.calibrate([("a", "up", "b")])
+
+
+def test_temperatures_are_fitted_with_the_other_answers_of_validation_among_the_candidates():
+    """Where the tails of e0 are held out together, only those of train are left out of its candidates."""
+    known = {r: (1 + r, 5 + r) for r in range(4)}
+    model, world = model_of_facts([(0, r, t) for r, tails in known.items() for t in tails], seed=1)
+    valid = Beliefs.from_triples(model.vocabularies, np.array([(0, r, t) for r in known for t in (9, 10, 11)]))
+    judge = Judge.fit(model.pbe, model.settings, model.trained_facts, valid, can_classify=False)
+
+    def loss(temperature):
+        total = 2 * np.log(temperature) ** 2
+        for h, r, t in valid.triples.tolist():
+            candidates = [x for x in world.seen_tails if x not in known[r]]
+            scores = [reference.score(world, h, r, x) / temperature for x in candidates]
+            total -= np.log(reference.softmax_share(scores[candidates.index(t)], scores))
+        return total
+
+    best = min(np.exp(np.linspace(-2, 2, 1001)), key=loss)
+    assert judge.temperatures.tail == pytest.approx(best, rel=0.005)
 
 
 def test_more_validation_beliefs_are_used_where_entities_are_few(parts, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 
 from doxa.curation.update import update
 from doxa.data.beliefs import Beliefs
+from doxa.data.splits import split
 from doxa.errors import DoxaError, UsageError
 from doxa.inference import judge
 from doxa.model import fit
@@ -65,6 +66,17 @@ def test_a_retracted_belief_is_unlearned():
     assert not result.model.tails("2,2", "right", top=30)[20].known
     with pytest.raises(DoxaError, match="1 of 1 beliefs to retract are not known"):
         update(model, retracted=beliefs([("2,2", "right", "5,5")]))
+
+
+def test_a_retracted_validation_fact_is_no_longer_known():
+    train, valid = split(Beliefs.from_frame(board(5, words=False)), (0.2,), seed=0)
+    model = fit(train, valid, seed=0, threads=1, **(SETTINGS | {"epochs": 2}))
+    retracted = valid.take(np.array([1]))
+    updated = update(model, retracted=retracted).model
+    assert judge(model, retracted).known.tolist() == [True]
+    assert judge(updated, retracted).known.tolist() == [False]
+    assert updated.valid.tolist() == np.delete(model.valid, 1, axis=0).tolist()
+    assert updated.train.tolist() == model.train.tolist()
 
 
 def test_labels_set_thresholds_and_calibration_anew(model):

@@ -15,7 +15,7 @@ from doxa.data.splits import split
 from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
 from doxa.model import fit
 from tests import reference
-from tests.worlds import board
+from tests.worlds import beliefs, board, model_of_facts
 
 
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=60), st.integers(1, 15))
@@ -99,3 +99,22 @@ def test_the_report_has_eq_1_before_and_credence_after(model):
     plain_dict = result.as_dict()
     assert plain_dict["ece"] == result.after.ece
     assert sum(plain_dict["bins"]["count"]) == len(sample)
+
+
+def test_answers_known_from_train_or_valid_are_no_candidates():
+    """(e0, r0, e11), with one other answer of each query in train and one in valid."""
+    model, world = model_of_facts(
+        train=[(0, 0, 5), (3, 0, 11), (0, 1, 11)],
+        valid=[(0, 0, 6), (4, 0, 11), (0, 2, 11)],
+    )
+    asked = beliefs([("e0", "r0", "e11")]).encode(model.vocabularies)
+    result = answer_reliability(model, asked)
+    candidates = {
+        "head": [(h, 0, 11) for h in world.seen_heads if h not in (3, 4)],
+        "relation": [(0, r, 11) for r in world.relations if r not in (1, 2)],
+        "tail": [(0, 0, t) for t in world.seen_tails if t not in (5, 6)],
+    }
+    true_score = reference.score(world, 0, 0, 11)
+    for kind, triples in candidates.items():
+        share = reference.softmax_share(true_score, [reference.score(world, *triple) for triple in triples])
+        assert result[kind].nll == pytest.approx(-np.log(share)), kind

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.evaluation.protocol import ranks
 from doxa.evaluation.ranks import Metrics, rank
@@ -105,6 +106,34 @@ def test_candidates_of_the_relation_alone(slot):
             drop = {pool.index(x) for x, y, z in ROWS if (y, z) == (r, t)}
         assert result.raw[i] == reference.rank(scores, truth)
         assert result.filtered[i] == reference.rank(scores, truth, drop)
+
+
+@pytest.mark.parametrize("slot", ENTITY_SLOTS)
+def test_a_truth_outside_the_pool_of_its_relation_is_a_candidate_of_its_own_query_alone(slot):
+    """Two beliefs of one query, both with an answer that no training fact of the relation has."""
+    pbe, model = random_pbe(7)
+    trained = [(2, 0, 1), (3, 0, 4)]
+    asked = [(0, 0, 5), (0, 0, 6)] if slot is Slot.TAIL else [(5, 0, 0), (6, 0, 0)]
+    sample = Beliefs.from_triples(world().vocabularies, np.array(asked))
+    nothing, pool = TripleIndex(np.zeros((0, 3), np.int64), 7, 4), TripleIndex(np.array(trained), 7, 4).seen(slot)
+    result = ranks(pbe, slot, sample, nothing, pool).raw
+    for i, (h, r, t) in enumerate(asked):
+        candidates = [*(row[slot] for row in trained), (h, r, t)[slot]]
+        triples = [(h, r, x) if slot is Slot.TAIL else (x, r, t) for x in candidates]
+        assert result[i] == reference.rank([reference.score(model, *triple) for triple in triples], truth=2)
+
+
+@pytest.mark.parametrize("slot", ENTITY_SLOTS)
+def test_a_guess_is_among_the_candidates_of_the_relation(slot):
+    """Whether or not another belief of the relation has known names; r2 has no facts, and of an unknown relation all
+    entities are candidates."""
+    pbe, _ = random_pbe(0)
+    trained = TripleIndex(np.array([(0, 0, 4), (1, 0, 5), (2, 0, 6), (0, 1, 4), (1, 1, 5)]), 7, 4)
+    rows = np.array([(0, 0, 5), (-1, 0, 4), (0, 0, -1), (-1, 1, 4), (0, 2, -1), (0, -1, 4)])
+    sample = Beliefs.from_triples(world().vocabularies, rows)
+    result = ranks(pbe, slot, sample, trained, trained.seen(slot))
+    assert result.raw[1:].tolist() == [2.0, 2.0, 1.5, 1.0, 4.0]
+    assert result.filtered[1:].tolist() == [2.0, 2.0, 1.5, 1.0, 4.0]
 
 
 def test_a_belief_with_an_unseen_name_counts_as_a_guess():

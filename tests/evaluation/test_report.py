@@ -18,7 +18,7 @@ from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.model import fit
 from doxa.slots import Slot
-from tests.worlds import beliefs, board
+from tests.worlds import beliefs, board, model_of_facts
 
 SETTINGS = {"dimension": 8, "epochs": 60, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
@@ -163,3 +163,28 @@ def test_frames_and_tuples_are_evaluated_alike(model, parts):
     expected = evaluate(model, parts[2], ["relation"]).relation
     assert model.evaluate(parts[2].to_frame(), "relation").relation == expected
     assert model.evaluate(parts[2].to_frame().rows(), ["relation"]).relation == expected
+
+
+def test_no_negative_is_another_test_belief():
+    """Train and test hold all pairs of three heads and three tails, or all but (e3, e4): the one false pair left."""
+    pairs = [(h, 0, t) for h in (1, 2, 3) for t in (4, 5, 6)]
+    train = [(h, r, t) for h, r, t in pairs if t - h == 3]
+    model, _ = model_of_facts(train)
+    asked = [(f"e{h}", f"r{r}", f"e{t}") for h, r, t in pairs if (h, r, t) not in train]
+    result = evaluate(model, beliefs(asked), ["classification"])
+    assert result.skipped == {"classification": "no negatives could be made of these beliefs"}
+    asked.remove(("e3", "r0", "e4"))
+    result = evaluate(model, beliefs(asked), ["classification"])
+    assert result.protocol["judged"] == 2 * 2, "(e3, e5) and (e2, e4), each beside its negative (e3, e4)"
+
+
+@pytest.mark.parametrize(
+    ("facts", "frequency"),
+    [(9, "below 10"), (10, "10 to 99"), (99, "10 to 99"), (100, "100 to 999"), (999, "100 to 999"),
+     (1000, "1000 and more")],
+)  # fmt: skip
+def test_a_frequency_class_begins_with_its_first_number(facts, frequency):
+    pairs = [(h, 0, t) for h in range(40) for t in range(40, 80)]
+    model, _ = model_of_facts(pairs[:facts], entities=80)
+    result = evaluate(model, beliefs([("e0", "r0", "e79")]), ["entity"])
+    assert list(result.entity.by_frequency) == [frequency]

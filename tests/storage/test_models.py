@@ -1,16 +1,18 @@
 """The model folder: whole or refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from doxa.calibration.thresholds import Thresholds
 from doxa.data.beliefs import Beliefs
 from doxa.errors import BadModel, UsageError
 from doxa.inference import judge
 from doxa.model import Model, fit
 from doxa.storage import models as store
-from tests.worlds import board
+from tests.worlds import beliefs, board, model_of_facts
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +42,31 @@ def test_everything_comes_back(model, folder):
     assert loaded.calibration.weights is None
     assert loaded.origin == model.origin
     assert loaded.curve == model.curve
+
+
+def test_the_thresholds_of_unseen_names_come_back(tmp_path):
+    """Per kind where validation had such beliefs, and over all where it had none."""
+    model, _ = model_of_facts([(1, 0, 5), (2, 0, 5), (2, 0, 6), (1, 1, 5)])
+    by_kind = np.full(2 * len(model.vocabularies.relations), np.nan)
+    by_kind[:2] = np.log1p([5, 1.5])
+    model = replace(model, calibration=replace(model.calibration, unseen=Thresholds(by_kind, float(np.log1p(0.5)))))
+    model.save(tmp_path / "m")
+    loaded = Model.load(tmp_path / "m")
+    asked = beliefs([("new", "r0", "e5"), ("e1", "r0", "new"), ("e2", "r0", "new"), ("e1", "r1", "new")])
+    for one in (model, loaded):
+        assert judge(one, asked).accepted.tolist() == [False, False, True, True]
+    assert loaded.calibration.unseen.by_relation == pytest.approx(by_kind, nan_ok=True)
+    assert loaded.calibration.unseen.overall == pytest.approx(np.log1p(0.5))
+
+
+def test_the_confidences_of_facts_come_back(tmp_path):
+    """In the order of the facts, those of train first; a fact without one keeps none."""
+    model, _ = model_of_facts([(1, 0, 5), (2, 0, 5)], valid=[(3, 1, 6), (4, 1, 6)])
+    confidence = np.array([0.9, np.nan, 0.25, 0.1])
+    replace(model, known_confidence=confidence).save(tmp_path / "with")
+    model.save(tmp_path / "without")
+    assert Model.load(tmp_path / "with").known_confidence == pytest.approx(confidence, nan_ok=True)
+    assert len(Model.load(tmp_path / "without").known_confidence) == 0
 
 
 def test_the_weights_of_the_learned_rule_comes_back(tmp_path):

@@ -2,6 +2,8 @@
 
 import logging
 import signal
+from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -134,6 +136,30 @@ def test_a_time_budget_ends_the_run_and_stretches_the_schedule():
     assert rates[0] > 0.09
     assert rates[-1] < 0.01
     assert sorted(rates, reverse=True) == rates
+
+
+@pytest.mark.parametrize("best", [1, 2])
+@pytest.mark.parametrize("last", [0.3, 0.6], ids=["worse", "better"])
+def test_a_run_that_ends_mid_epoch_returns_to_its_best_weights(monkeypatch, best, last):
+    """Two epochs of three steps and one step more, by a clock on which a step takes a second."""
+    loop = loop_of(SMALL.changed(batch_size=8, time_budget=7.0))
+    clock, take, by_epoch = SimpleNamespace(now=0.0), loop.steps.take, []
+
+    def timed(step, fraction):
+        clock.now += 1
+        return take(step, fraction)
+
+    def validate():
+        by_epoch.append(weights(loop))
+        return {best: 0.5, 3: last}.get(len(by_epoch), 0.4)
+
+    monkeypatch.setattr("doxa.training.loop.time", SimpleNamespace(monotonic=lambda: clock.now))
+    loop.steps.take, loop.validate = timed, validate
+    state = loop.run()
+    assert (state.step, state.epoch, loop.steps.per_epoch) == (7, 2, 3)
+    assert (state.best_metric, state.best_epoch) == (0.5, best)
+    assert not any(same(one, other) for one, other in pairwise(by_epoch))
+    assert same(weights(loop), by_epoch[2] if last > 0.5 else by_epoch[best - 1])
 
 
 def test_the_learning_rate_falls_linearly_or_stays():

@@ -78,6 +78,19 @@ def test_every_objective_equals_the_reference(seed, kind, norm, confidence):
         assert value == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "floor"), [(1e-2, 1e-2), (1e-4, 1e-4), (0.0, 1e-6)])
+def test_a_confidence_below_epsilon_counts_as_epsilon(epsilon, floor):
+    """Eq. 5 has the logarithm of the confidence; without ε the floor is 1e-6."""
+    s = settings_of(dimension=3, scale=1.5, objective="confidence", negative_weight=3, epsilon=epsilon, eta=1e-2,
+                    **ALL_FOUR)  # fmt: skip
+    pbe, world = random_pbe(0)
+    confidence = [0.0, 1e-7, 1e-3, 0.5]
+    values = losses(pbe, batch_of(ROWS, confidence), candidates(), s).tolist()
+    for row, c, value in zip(ROWS, confidence, values, strict=True):
+        terms = reference.log_estimates(world, row, (HEADS, LINKS, TAILS), "negative", 3, epsilon, 1e-2)
+        assert value == pytest.approx(reference.confidence_loss(terms, by_term(s), c, floor), rel=1e-6)
+
+
 @given(st.integers(0, 10_000))
 @hypothesis_settings(max_examples=20, deadline=None)
 def test_confidence_as_soft_label_equals_the_reference(seed):
