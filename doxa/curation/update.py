@@ -83,8 +83,10 @@ class Drift:
         if self.retracted_before is not None:
             text += f"\nretracted beliefs: mean credence {self.retracted_before:.3f} → {self.retracted_after:.3f}"
         labeled = {"true": (self.true_before, self.true_after), "false": (self.false_before, self.false_after)}
-        parts = [f"{label} {ends[0]:.3f} → {ends[1]:.3f}" for label, ends in labeled.items() if ends[0] is not None]
-        return text + (f"\nlabeled beliefs: mean credence of {', of '.join(parts)}" if parts else "")
+        for label, (before, after) in labeled.items():
+            if before is not None:
+                text += f"\nbeliefs labeled {label}: mean credence {before:.3f} → {after:.3f}"
+        return text
 
 
 @dataclass(frozen=True, eq=False)

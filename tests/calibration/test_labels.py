@@ -127,17 +127,25 @@ def test_a_curve_that_is_too_steep_is_flattened():
     assert alike.scale == 1.0, "labels of equal credence say nothing about the scale"
 
 
+def test_one_label_far_off_does_not_turn_the_scale():
+    log_odds, relation, true = (column[:50] for column in world())
+    far, near = (fit_adjustment(np.append(log_odds, x), np.append(relation, 0), np.append(true, True), RELATIONS)
+                 for x in (-1000.0, -10.0))  # fmt: skip
+    assert far.scale == near.scale
+    assert far.scale > 0.8
+
+
 def test_a_relation_without_labels_moves_by_the_common_part_alone():
     log_odds, relation, _ = world()
-    rows = np.flatnonzero((relation == 3) & (log_odds > 0))[:200]
+    rows = np.flatnonzero((relation == 9) & (log_odds > 0))[:200]
     made = fit_adjustment(log_odds[rows], relation[rows], np.zeros(200, bool), RELATIONS)
-    assert np.flatnonzero(made.shifts).tolist() == [3]
+    assert np.flatnonzero(made.shifts).tolist() == [9]
     x = np.array([1.0])
     common = made.scale * x + made.shift
     assert made.apply(x, np.array([4])) == common
     assert made.apply(x, np.array([-1])) == common
-    assert made.apply(x, np.array([3])) < common - 1
-    of_it = relation == 3
+    assert made.apply(x, np.array([9])) < common - 1
+    of_it = relation == 9
     assert movement(log_odds[of_it & (log_odds > 0)], relation[of_it & (log_odds > 0)], made) < -0.4
     assert -0.1 < movement(log_odds[~of_it], relation[~of_it], made) < 0
 

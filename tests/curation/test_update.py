@@ -111,14 +111,16 @@ def test_labels_move_a_calibrated_model_by_their_number(model, rule):
         assert (drift.true_before, drift.true_after) == (None, None)
         assert drift.false_before == pytest.approx(calibrated.credence(true.take(rows)).mean())
         assert drift.false_after == pytest.approx(result.model.credence(true.take(rows)).mean())
-        assert f"labeled beliefs: mean credence of false {drift.false_before:.3f} →" in str(drift)
+        assert f"beliefs labeled false: mean credence {drift.false_before:.3f} → {drift.false_after:.3f}" in str(drift)
         assert after.weights is before.weights
         assert after.thresholds.overall > before.thresholds.overall
         moves.append(calibrated.credence(true).mean() - result.model.credence(true).mean())
     assert 0 < moves[0] < 0.05
     assert moves[0] < moves[1] < moves[2]
     assert moves[2] > 0.8
-    both = update(calibrated, labels=labels).drift
+    again = update(calibrated, labels=labels)
+    both = again.drift
+    assert again.model.calibration.curve.adjustment is not None
     assert both.true_after == pytest.approx(both.true_before, abs=0.05)
     assert both.false_after == pytest.approx(both.false_before, abs=0.05)
 
