@@ -3,6 +3,13 @@
     Pr(h, r, t, m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)                          (Eq. 1)
 
 The only place where a softmax over entities or relations is written. Every softmax here is exact.
+
+A self-loop ⟨e, r, e⟩ is as rare among the answers as it is among the training facts of r. Without this, a translation
+with a short vector r answers (e, r, ?) with e itself:
+
+    D′(h, r, t) = D(h, r, t) + [h = t] · log λ_r / scale,    λ_r = min(1, share of self-loops in r / COMMON_LOOPS)
+
+Training and the ranking protocols use D, probabilities use D′.
 """
 
 from __future__ import annotations
@@ -18,12 +25,15 @@ from torch import Tensor, nn
 
 from doxa.data.batch import Batch
 from doxa.data.blocks import row_blocks
-from doxa.data.triples import Pairs
+from doxa.data.triples import Pairs, TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.scores import Mention, Score
 from doxa.scores.base import rows
 from doxa.scores.pairwise import PairScores, scaled
 from doxa.slots import Slot
+
+COMMON_LOOPS = 0.1
+"""Share of self-loops among a relation's facts from which on they are answers like any other."""
 
 Terms = TypeVar("Terms", Tensor, NDArray[np.float64])
 
@@ -50,10 +60,12 @@ class PBE(nn.Module):
     """The probabilities of the paper over a score and a mention term.
 
     `seen` are the candidates of each slot: E_h, R and E_t, the entities seen as head (tail) in training.
+    `log_loop_factor` is log λ of each relation, (R,), 0 until `count_loops`.
     """
 
     seen_heads: Tensor
     seen_tails: Tensor
+    log_loop_factor: Tensor
 
     def __init__(
         self, score: Score, mention: Mention | None, seen_heads: Tensor, seen_tails: Tensor, scale: float
@@ -64,6 +76,12 @@ class PBE(nn.Module):
         self.scale = scale
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
+        self.register_buffer("log_loop_factor", torch.zeros(score.relation_count), persistent=False)
+
+    def count_loops(self, facts: TripleIndex) -> None:
+        """Set λ from the training facts; called when the model is built or loaded."""
+        factor = np.minimum(facts.loop_shares / COMMON_LOOPS, 1.0)
+        self.log_loop_factor = torch.from_numpy(np.log(factor)).to(self.log_loop_factor.dtype)
 
     @property
     def entities(self) -> int:
@@ -92,6 +110,25 @@ class PBE(nn.Module):
         scores = scaled(self.score.against(slot, batch.head, batch.relation, batch.tail, candidates), self.scale)
         return scores.table() if isinstance(scores, PairScores) else scores
 
+    def belief_logit(self, batch: Batch) -> Tensor:
+        """scale · D′(h, r, t) of each belief, (B,): `logit`, and the loop factor of a self-loop."""
+        return self.logit(batch) + (batch.head == batch.tail) * self.log_loop_factor[batch.relation]
+
+    def answer_logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
+        """scale · D′ of each query with every candidate, (B, C): `logits`, and the loop factor of self-loops."""
+        return self._with_loops(self.logits(slot, batch, candidates), slot, batch, candidates)
+
+    def _with_loops(self, logits: Tensor, slot: Slot, batch: Batch, candidates: Tensor | None) -> Tensor:
+        """The logits of sorted candidates with the loop factor; in place where no gradient is needed."""
+        if slot is Slot.RELATION:
+            factor = self.log_loop_factor if candidates is None else self.log_loop_factor[candidates]
+            rows = (batch.head == batch.tail).nonzero().squeeze(1)
+            return _added(logits, (rows,), factor.expand(len(rows), -1))
+        asked = batch.column(slot.other)
+        rows = torch.arange(len(asked)) if candidates is None else _member(asked, candidates).nonzero().squeeze(1)
+        place = asked[rows] if candidates is None else torch.searchsorted(candidates, asked[rows])
+        return _added(logits, (rows, place), self.log_loop_factor[batch.relation[rows]])
+
     def mention_logits(self, batch: Batch, candidates: Tensor | None = None) -> Tensor:
         """F(r, m) of every candidate relation, (B, C); zero without a mention term (Eq. 11)."""
         if self.mention is None:
@@ -116,7 +153,8 @@ class PBE(nn.Module):
         `without` pairs queries with ids that are no candidates, such as known answers.
         """
         columns, dropped = self._columns(slot)
-        logits = self.logits(slot, batch, None if len(columns) == self._width(slot) else columns)
+        candidates = None if len(columns) == self._width(slot) else columns
+        logits = self._with_loops(self.logits(slot, batch, candidates), slot, batch, candidates)
         if len(dropped):
             logits.index_fill_(1, dropped, -torch.inf)
         return softmax(logits, columns, temperature, without)
@@ -142,7 +180,7 @@ class PBE(nn.Module):
 
         An entity never seen in its slot joins the candidates of its own query.
         """
-        truth = self.logit(batch)
+        truth = self.belief_logit(batch)
         columns = []
         for slot in Slot:
             if slot is Slot.RELATION:
@@ -212,6 +250,14 @@ def softmax(
     if isinstance(temperature, Tensor) or temperature != 1:
         logits = logits / temperature
     return Distribution(logits, logits.logsumexp(1), columns)
+
+
+def _added(table: Tensor, places: tuple[Tensor, ...], values: Tensor) -> Tensor:
+    """The table with values added at these places; in place where no gradient is needed."""
+    values = values.to(table.dtype)
+    if table.requires_grad:
+        return table.index_put(places, values, accumulate=True)
+    return table.index_put_(places, values, accumulate=True)
 
 
 def _member(ids: Tensor, sorted_set: Tensor) -> Tensor:

@@ -214,6 +214,7 @@ def build(beliefs: Beliefs, settings: Settings, facts: TripleIndex | None = None
     )
     facts = facts or TripleIndex(beliefs.triples, entities, relations)
     pbe.score.prepare(facts)
+    pbe.count_loops(facts)
     if settings.graph_smoothing:
         smooth_over_graph(pbe.score, facts, settings.graph_smoothing)
     return pbe

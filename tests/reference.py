@@ -17,6 +17,19 @@ def score(world, h, r, t):
     return world.scale * (world.alpha - norm(step, world.p))
 
 
+def loop_factor(facts, relation, prior=1.0, common=0.1):
+    """λ_r: the share of self-loops among the facts of r, smoothed by the overall share, in units of a common share."""
+    overall = (sum(h == t for h, _, t in facts) + 0.5) / (len(facts) + 1)
+    of_relation = [(h, t) for h, r, t in facts if r == relation]
+    share = (sum(h == t for h, t in of_relation) + prior * overall) / (len(of_relation) + prior)
+    return min(1.0, share / common)
+
+
+def belief_score(world, h, r, t):
+    """D′(h, r, t): the score, and for a self-loop the logarithm of the relation's loop factor."""
+    return score(world, h, r, t) + (math.log(world.loop_factor[r]) if h == t else 0.0)
+
+
 def mention_score(world, r, words):
     """Eq. 11: F(r, m) = Wᵀφ(m) · r + β, φ(m) the set of words."""
     total = sum((world.word[w] for w in set(words)), np.zeros(world.relation.shape[1]))
@@ -31,17 +44,17 @@ def softmax_share(value, values):
 
 def pr_tail(world, h, r, t):
     """Eq. 8"""
-    return softmax_share(score(world, h, r, t), [score(world, h, r, x) for x in world.seen_tails])
+    return softmax_share(belief_score(world, h, r, t), [belief_score(world, h, r, x) for x in world.seen_tails])
 
 
 def pr_head(world, h, r, t):
     """Eq. 9"""
-    return softmax_share(score(world, h, r, t), [score(world, x, r, t) for x in world.seen_heads])
+    return softmax_share(belief_score(world, h, r, t), [belief_score(world, x, r, t) for x in world.seen_heads])
 
 
 def pr_relation(world, h, r, t):
     """Eq. 10"""
-    return softmax_share(score(world, h, r, t), [score(world, h, x, t) for x in world.relations])
+    return softmax_share(belief_score(world, h, r, t), [belief_score(world, h, x, t) for x in world.relations])
 
 
 def pr_relation_by_mention(world, r, words):
@@ -335,15 +348,14 @@ def smoothed(vectors, triples, steps):
 
 def completion(world, known, relations, top, any_entity=False):
     """The new beliefs of highest credence, by scoring all pairs of which one (any_entity) or both stand in their place
-    of the relation in a known belief; no entity with itself, unless a known belief of the relation has that."""
+    of the relation in a known belief."""
     scored = []
     for r in relations:
-        loops = any(h == t for h, x, t in known if x == r)
         heads, tails = {h for h, x, _ in known if x == r}, {t for _, x, t in known if x == r}
         for h in world.seen_heads:
             for t in world.seen_tails:
                 fits = (h in heads or t in tails) if any_entity else (h in heads and t in tails)
-                if fits and (h, r, t) not in known and (loops or h != t):
+                if fits and (h, r, t) not in known:
                     scored.append((credence(world, h, r, t, []), (h, r, t)))
     return [triple for _, triple in sorted(scored, key=lambda one: (-one[0], one[1]))[:top]]
 
@@ -358,8 +370,8 @@ def suspicion(world, belief, known, alternative):
     better_tail, sides = None, []
     for column, truth, seen in ((0, h, world.seen_heads), (2, t, world.seen_tails)):
         put = (lambda x: (x, r, t)) if column == 0 else (lambda x: (h, r, x))
-        true_score = score(world, h, r, t)
-        leads = {x: score(world, *put(x)) - true_score for x in range(len(world.entity)) if x != truth}
+        true_score = belief_score(world, h, r, t)
+        leads = {x: belief_score(world, *put(x)) - true_score for x in range(len(world.entity)) if x != truth}
         best = max((x for x in seen if x != truth), key=lambda x: leads[x])
         total += alternative * max(leads[best], 0)
         groups = {}

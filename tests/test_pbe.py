@@ -1,5 +1,7 @@
 """Eqs 1, 6–12 against the reference, in float64."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
 from doxa.pbe import log_credence
 from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
@@ -87,6 +90,49 @@ def test_the_logits_of_every_slot_agree_with_the_logit_of_the_belief():
         assert torch.allclose(pbe.logits(slot, batch, candidates), every[:, candidates])
 
 
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(0, 6)), max_size=30))
+@settings(max_examples=25, deadline=None)
+def test_the_loop_factor_is_the_share_of_self_loops_among_the_facts(rows):
+    pbe, _ = random_pbe(0)
+    facts = sorted(set(rows))
+    pbe.count_loops(TripleIndex(np.array(facts, np.int64).reshape(-1, 3), 7, 4))
+    expected = [reference.loop_factor(facts, relation) for relation in range(4)]
+    assert pbe.log_loop_factor.exp().tolist() == pytest.approx(expected)
+
+
+def test_a_relation_without_self_loops_gives_them_about_no_probability():
+    """Relation 0 has none among its facts, relation 1 has nothing else."""
+    pbe, _ = random_pbe(4)
+    facts = [(h, 0, t) for h in range(6) for t in range(1, 7) if h != t] + [(e, 1, e) for e in range(1, 6)]
+    pbe.count_loops(TripleIndex(np.array(facts), 7, 4))
+    batch = batch_of([(3, 0, 3, []), (3, 1, 3, [])])
+    raw, answered = pbe.logits(Slot.TAIL, batch), pbe.answer_logits(Slot.TAIL, batch)
+    assert answered[1].tolist() == pytest.approx(raw[1].tolist())
+    other = torch.arange(7) != 3
+    assert answered[0, other].tolist() == pytest.approx(raw[0, other].tolist())
+    assert answered[0, 3].item() == pytest.approx(raw[0, 3].item() + math.log(reference.loop_factor(facts, 0)))
+    shares = pbe.distribution(Slot.RELATION, batch).log_probabilities.exp()
+    without = pbe.logits(Slot.RELATION, batch).softmax(1)
+    assert (shares[:, 0] < without[:, 0]).all()
+    assert (shares[:, 1] > without[:, 1]).all()
+
+
+def test_the_loop_factor_leaves_gradients_of_the_terms_right():
+    pbe, _ = random_pbe(6)
+    batch = batch_of([(3, 0, 3, []), (2, 1, 4, [])])
+    weight = pbe.score.entity.weight
+    (gradient,) = torch.autograd.grad(pbe.log_terms(batch).sum(), weight)
+    step = 1e-6 * torch.ones_like(weight[3])
+    with torch.no_grad():
+        values = []
+        for sign in (1, -1):
+            weight[3] += sign * step
+            values.append(pbe.log_terms(batch).sum().item())
+            weight[3] -= sign * step
+    gradient = gradient.to_dense() if gradient.is_sparse else gradient
+    assert (values[0] - values[1]) / 2e-6 == pytest.approx(gradient[3].sum().item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("few", [True, False], ids=["few seen", "most seen"])
 def test_each_query_sums_to_one(few):
     """Whether only the candidates are scored, or all entities and the others dropped."""
@@ -131,9 +177,9 @@ def test_an_entity_never_seen_in_its_slot_joins_the_candidates():
     pbe, world = random_pbe(2)
     head, tail = 6, 0  # neither is in E_h, E_t
     terms = pbe.log_terms(batch_of([(head, 1, tail, [])]))
-    value = reference.score(world, head, 1, tail)
+    value = reference.belief_score(world, head, 1, tail)
     for slot, seen in zip(ENTITY_SLOTS, (world.seen_heads, world.seen_tails), strict=True):
-        others = [reference.score(world, *replaced(slot, (head, 1, tail), x)) for x in seen]
+        others = [reference.belief_score(world, *replaced(slot, (head, 1, tail), x)) for x in seen]
         expected = reference.softmax_share(value, [value, *others])
         assert terms[0, slot].exp().item() == pytest.approx(expected)
 

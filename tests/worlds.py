@@ -37,6 +37,7 @@ class World:
     p: int
     seen_heads: list
     seen_tails: list
+    loop_factor: list
 
     @property
     def relations(self):
@@ -95,8 +96,8 @@ def _row(places, row):
     return Places(torch.zeros_like(columns), columns)
 
 
-def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **settings):
-    """A PBE with random weights of every kind, and its world."""
+def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, loops=True, **settings):
+    """A PBE with random weights of every kind, and its world; without `loops`, D′ is D."""
     torch.manual_seed(seed)
     settings = settings_of(**({"dimension": 3, "scale": 1.5} | settings))
     seen_heads, seen_tails = torch.arange(0, entities - 1), torch.arange(1, entities)
@@ -106,6 +107,8 @@ def random_pbe(seed=0, entities=7, relations=4, words=5, dtype=torch.float64, **
     with torch.no_grad():
         for parameter in pbe.parameters():
             parameter.copy_(torch.randn(parameter.shape, dtype=dtype))
+    if loops:
+        pbe.log_loop_factor = torch.linspace(-3, 0, relations, dtype=dtype)
     return pbe, world_of(pbe, settings)
 
 
@@ -152,6 +155,7 @@ def world_of(pbe: PBE, settings: Settings) -> World:
         p=settings.score_options.get("norm", 2),
         seen_heads=pbe.seen_heads.tolist(),
         seen_tails=pbe.seen_tails.tolist(),
+        loop_factor=pbe.log_loop_factor.double().exp().tolist(),
     )
 
 

@@ -4,7 +4,7 @@
     product   log Pr(h|r,t) + log Pr(r|h,t) + log Pr(t|h,r), Section 5.4   log credence (Eq. 1)
     entities  log Pr(h|r,t) + log Pr(t|h,r)                                the decision score
     tail      log Pr(t|h,r)                                                the decision score
-    score     the scaled D(h, r, t)                                        the decision score
+    score     the scaled D′(h, r, t)                                       the decision score
     learned   weighted sum of features (`RuleWeights`)                     as for `entities`
 
 Only log credence reads the mention.
@@ -60,7 +60,7 @@ def decision_score(pbe: PBE, beliefs: Beliefs, rule: str, memory: int = 0) -> Nu
         return terms[:, 2] if rule == "tail" else terms[:, 0] + terms[:, 2]
     scores = np.zeros(len(beliefs))
     for rows in _blocks(pbe, beliefs, memory):
-        scores[rows] = pbe.logit(Batch.of(beliefs, rows)).double().numpy()
+        scores[rows] = pbe.belief_logit(Batch.of(beliefs, rows)).double().numpy()
     return scores
 
 

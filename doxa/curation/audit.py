@@ -209,7 +209,7 @@ def _compare(model: Model, beliefs: Beliefs, memory: int, report: Callable[[floa
 def _compare_slot(pbe: PBE, known: TripleIndex, beliefs: Beliefs, rows: Ids, slot: Slot) -> tuple[Ids, Numbers, Ids]:
     """The other answers of one slot: best entity, its advantage, and the contradicting known answer, (B,) each."""
     batch = Batch.of(beliefs, rows)
-    truth, seen, logits = batch.column(slot), pbe.seen[slot], pbe.logits(slot, batch)
+    truth, seen, logits = batch.column(slot), pbe.seen[slot], pbe.answer_logits(slot, batch)
     logits = logits - logits.gather(1, truth[:, None])
     query, answer = known.answers(slot, beliefs.head[rows], beliefs.relation[rows], beliefs.tail[rows])
     others = answer != truth.numpy()[query]

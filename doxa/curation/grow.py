@@ -48,6 +48,7 @@ def make_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
     facts = model.trained_facts.grow(len(entities), len(relations), new.triples)
     pbe = _add_rows(model, vocabularies, new, seed)
     pbe.score.prepare(facts)
+    pbe.count_loops(facts)
     _start_new_entities(pbe, model.trained_facts, new)
     return replace(
         model,

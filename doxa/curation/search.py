@@ -100,8 +100,6 @@ class Search:
         self.weights = np.array(WEIGHTS[self.rule])
         self.logit_weight = float(self.rule == "score")
         self.pools = {slot: model.trained_facts.seen(slot) for slot in ENTITY_SLOTS}
-        head, relation, tail = self.known.triples.T
-        self.has_loops = np.bincount(relation[head == tail], minlength=self.known.relations) > 0
         self.single = {slot: several_answers(self.known, slot) < RARELY for slot in ENTITY_SLOTS}
         self.best, self.full = Scored.empty(), False
         self._collected: list[Scored] = []
@@ -159,12 +157,10 @@ class Search:
                         logits[row, column].numpy()[new])  # fmt: skip
 
     def _allowed(self, relation: int, triples: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which candidates are new and admitted: about the entities, no loop or second answer unless allowed."""
+        """Which candidates are new and admitted: about the entities, no second answer unless allowed."""
         allowed = ~self.known.contains(*triples.T)
         if self.entities is not None:
             allowed &= np.isin(triples[:, ENTITY_SLOTS], self.entities).any(axis=1)
-        if not self.has_loops[relation]:
-            allowed &= triples[:, Slot.HEAD] != triples[:, Slot.TAIL]
         if not self.options.contradicting:
             facts = self.known.triples
             for slot in ENTITY_SLOTS:
@@ -245,7 +241,7 @@ class Search:
     def _logits(self, relation: int, slot: Slot, entities: Ids, candidates: Tensor) -> Tensor:
         """Logits of candidates for queries, one per entity of the other slot, (B, C)."""
         every = len(candidates) == self.pbe.entities
-        return self.pbe.logits(slot, _queries(relation, entities), None if every else candidates)
+        return self.pbe.answer_logits(slot, _queries(relation, entities), None if every else candidates)
 
     def _blocks(self, count: int, width: int) -> Iterator[Ids]:
         """Rows in blocks; a table of float64 is as large as one of float32 with twice the columns."""

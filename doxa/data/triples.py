@@ -20,6 +20,10 @@ MANY = 1.5
 """Answers per query, on average, from which a relation counts as "N" on that side (Bordes et al., 2013)."""
 
 
+LOOP_PRIOR = 1.0
+"""Facts that the overall share of self-loops counts for in the share of one relation, see `loop_shares`."""
+
+
 class TripleIndex:
     """A set of triples of ids that answers many queries at once, by binary search."""
 
@@ -105,6 +109,20 @@ class TripleIndex:
     def counts(self) -> Ids:
         """How many facts each relation has."""
         return np.bincount(self.triples[:, Slot.RELATION], minlength=self.relations)
+
+    @cached_property
+    def loop_shares(self) -> NDArray[np.float64]:
+        """The share of self-loops ⟨e, r, e⟩ among the facts of each relation, (R,).
+
+            share = (loops of r + LOOP_PRIOR · overall share) / (facts of r + LOOP_PRIOR)
+
+        The overall share has half a loop more than counted, so that no share is 0.
+        """
+        triples = self.triples
+        looped = triples[triples[:, Slot.HEAD] == triples[:, Slot.TAIL], Slot.RELATION]
+        overall = (len(looped) + 0.5) / (len(self) + 1)
+        loops = np.bincount(looped, minlength=self.relations)
+        return np.asarray((loops + LOOP_PRIOR * overall) / (self.counts + LOOP_PRIOR))
 
     @cached_property
     def tails_per_head(self) -> NDArray[np.float64]:

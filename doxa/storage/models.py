@@ -76,7 +76,7 @@ def load(folder: Path) -> Model:
         manifest, weights, facts = migrate(manifest, weights, facts)
         settings = from_saved(manifest["settings"])
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
-        return Model(
+        model = Model(
             settings=settings,
             vocabularies=vocabularies,
             pbe=_pbe(settings, vocabularies, weights),
@@ -87,6 +87,8 @@ def load(folder: Path) -> Model:
             origin=manifest["origin"],
             curve=tuple(manifest["curve"]),
         )
+        model.pbe.count_loops(model.trained_facts)
+        return model
     except (OSError, SafetensorError, pl.exceptions.PolarsError, LookupError, TypeError, ValueError, AttributeError,
             RuntimeError) as fault:  # fmt: skip
         raise BadModel(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", "train it again") from fault

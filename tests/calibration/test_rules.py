@@ -38,7 +38,7 @@ def in_words(slow, sample):
 
 def slow_score(slow, h, r, t, rule):
     if rule == "score":
-        return reference.score(slow, h, r, t)
+        return reference.belief_score(slow, h, r, t)
     if rule == "tail":
         return math.log(reference.pr_tail(slow, h, r, t))
     if rule == "entities":

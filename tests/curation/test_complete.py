@@ -124,19 +124,6 @@ def test_a_second_answer_is_not_proposed_where_the_relation_has_one():
     assert proposals.triples.tolist() == [[0, 1, 20]]
 
 
-def test_an_entity_meets_itself_only_where_a_known_belief_has_that():
-    model, _ = random_model(0)
-    loops = model.train[:, 0] == model.train[:, 2]
-    assert loops.any()
-    without = replace(model, train=model.train[~loops])
-    proposals = complete(without, min_credence=0, top=10_000)
-    assert (proposals.triples[:, 0] != proposals.triples[:, 2]).all()
-    with_loops = replace(model, train=model.train[~loops | (model.train[:, 1] == model.train[loops][0, 1])])
-    proposals = complete(with_loops, min_credence=0, top=10_000)
-    of_loops = proposals.triples[proposals.triples[:, 0] == proposals.triples[:, 2], 1]
-    assert set(of_loops.tolist()) <= {int(model.train[loops][0, 1])}
-
-
 def test_ranks_count_the_unknown_that_are_better():
     model, world = random_model(6)
     proposals = complete(model, min_credence=0, top=5)
