@@ -426,28 +426,3 @@ def settled(world, beliefs, start, spread, steps, rate, other, firmness, sharpne
         past += gradient**2
         z = z - rate * (1 - step / steps) * gradient / (np.sqrt(past) + 1e-10)
     return start + spread * z
-
-
-def label_adjustment(
-    log_odds, relation, true, relations, prior_labels, spread, relation_variance, min_error, min_scale
-):
-    """Scale, common shift and shifts of relations with the least log loss and priors, by a general optimizer."""
-    from scipy.optimize import minimize
-
-    chance = [1 / (1 + math.exp(-z)) for z in log_odds]
-    error = sum((p - y) ** 2 for p, y in zip(chance, true, strict=True)) / len(true)
-    strength, center = prior_labels * max(error, min_error), sum(log_odds) / len(log_odds)
-
-    def loss(parameters):
-        scale, at_center, *further = parameters
-        total = strength / 2 * (spread**2 * (scale - 1) ** 2 + at_center**2)
-        total += strength / 2 * sum(x**2 for x in further) / relation_variance
-        for z, r, y in zip(log_odds, relation, true, strict=True):
-            new = z + (scale - 1) * (z - center) + at_center + further[r]
-            total += np.logaddexp(0, -new if y else new)
-        return total
-
-    bounds = [(min_scale, None)] + [(None, None)] * (1 + relations)
-    start = [1.0] + [0.0] * (1 + relations)
-    scale, at_center, *further = minimize(loss, start, bounds=bounds, tol=1e-13, options={"maxfun": 10**5}).x
-    return scale, at_center - (scale - 1) * center, np.array(further)

@@ -4,12 +4,14 @@
 
     minimize   Σ log loss of the labels + ½ · PRIOR_LABELS · v · (SPREAD² · (scale − 1)² + δ² + Σ_r δ_r² / RELATION)
 
-with δ the common change of the log odds at the mean log odds of the labels, and δ_r the further change of a relation:
-normal priors around the old curve. v is the mean squared error of the old credence on the labels. For a calibrated
-credence p it is the mean of p (1 − p), the information that a label carries on a shift, so the old curve counts as
-PRIOR_LABELS labels. Labels that contradict the old curve raise v and move credence more slowly. The scale is learned
-from differences between labels: labels of equal credence leave it at 1. A relation without labels moves by the common
-part alone.
+with δ the common change of the log odds, and δ_r the further change of a relation: normal priors around the old curve.
+v is the mean squared error of the old credence on the labels. For a calibrated credence p it is the mean of p (1 − p),
+the information that a label carries on a shift, so the old curve counts as PRIOR_LABELS labels. Labels that contradict
+the old curve raise v and move credence more slowly.
+
+δ is the change at the mean log odds of the labels, weighted by their squared errors, so that labels that err in one
+direction shift the curve instead of turning it: the scale is learned from differences between them. A relation without
+labels moves by the common part alone.
 """
 
 from __future__ import annotations
@@ -101,8 +103,9 @@ def fit_adjustment(log_odds: Numbers, relation: Ids, true: NDArray[np.bool_], re
     if not len(true):
         return Adjustment(1.0, 0.0, np.zeros(relations))
     kept = np.clip(log_odds, -MAX_LOG_ODDS, MAX_LOG_ODDS)
-    center = float(kept.mean())
-    strength = PRIOR_LABELS * max(float(((logistic(kept) - true) ** 2).mean()), MIN_ERROR)
+    squares = (logistic(kept) - true) ** 2
+    center = float(np.average(kept, weights=squares + 1e-9))
+    strength = PRIOR_LABELS * max(float(squares.mean()), MIN_ERROR)
     change, shift, shifts = _newton(kept, kept - center, relation, true, relations, strength)
     if 1 + change < MIN_SCALE:  # the loss is convex, so the best scale is at the bound
         change = MIN_SCALE - 1
