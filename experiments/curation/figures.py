@@ -159,7 +159,7 @@ def _labels() -> list[Row]:
             "beliefs",
             f"known beliefs {known['median']:.2f} (least of {known['relations']} relations {known['least']:.2f}, other "
             f"relations {known['other_relations']:.3f}); proposals {proposed['median']:.2f} (least of "
-            f"{proposed['relations']} {proposed['least']:.2f}, where proposals are far less credible than true beliefs)",
+            f"{proposed['relations']} {proposed['least']:.2f}, whose true beliefs are far more credible)",
             "labels.py",
         ),
         (f"atlas, {thousands['labels']:,} labels: ECE on other beliefs, before → after", eces, "labels.py"),
