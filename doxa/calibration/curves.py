@@ -9,6 +9,8 @@ loss decides which of the four kinds is used.
 
 Negatives made in equal numbers do not have the base rate of the world. A belief with odds o in a mixture with the
 share π of positives has the odds o · (π′/(1−π′)) / (π/(1−π)) in a mixture with the share π′, the base rate.
+
+Labels that come later adjust the log odds of a fitted curve (`doxa.calibration.labels`).
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.calibration.labels import Adjustment, fit_adjustment, logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.vocabulary import Ids
 
@@ -46,7 +49,7 @@ class Curve:
 
     `slopes` and `offsets`, (R,), equal the common ones for a relation without labels. `steps` are logits and their
     probabilities, (n,) each; empty for Platt. `log_odds` is the shift of the log odds by the base rate. `losses` are
-    the cross-validated log losses that decided the kind.
+    the cross-validated log losses that decided the kind. `adjustment` is the change of the log odds by later labels.
     """
 
     kind: str
@@ -57,6 +60,7 @@ class Curve:
     steps: tuple[Numbers, Numbers] = (np.zeros(0), np.zeros(0))
     log_odds: float = 0.0
     losses: dict[str, float] = field(default_factory=dict)
+    adjustment: Adjustment | None = None
 
     @classmethod
     def unfitted(cls, relations: int) -> Curve:
@@ -65,6 +69,10 @@ class Curve:
 
     def probability(self, inputs: Numbers, relation: Ids) -> Numbers:
         """The probability of each belief, (n,)."""
+        return logistic(self.logit(inputs, relation))
+
+    def logit(self, inputs: Numbers, relation: Ids) -> Numbers:
+        """The log odds of each belief, (n,)."""
         by_relation = (relation >= 0) & ("by relation" in self.kind)
         slope = np.where(by_relation, self.slopes[relation], self.slope)
         offset = np.where(by_relation, self.offsets[relation], self.offset)
@@ -72,11 +80,17 @@ class Curve:
         if len(self.steps[0]):
             chance = np.interp(logit, *self.steps)
             logit = np.log(chance) - np.log1p(-chance)
-        return _logistic(logit + self.log_odds)
+        logit = logit + self.log_odds
+        return logit if self.adjustment is None else self.adjustment.apply(logit, relation)
 
     def rises(self, relation: int) -> bool:
         """Whether the probability increases with the input for this relation."""
         return bool((self.slopes[relation] if "by relation" in self.kind else self.slope) > 0)
+
+    def adjust(self, inputs: Numbers, relation: Ids, label: NDArray[np.int8]) -> Curve:
+        """The same, moved by labels as far as their number carries (`doxa.calibration.labels`)."""
+        change = fit_adjustment(self.logit(inputs, relation), relation, label == 1, len(self.slopes))
+        return replace(self, adjustment=change.after(self.adjustment))
 
     def grow(self, relations: int) -> Curve:
         """The same with `relations` more relations, which use the common curve."""
@@ -86,6 +100,7 @@ class Curve:
             self,
             slopes=np.append(self.slopes, np.full(relations, self.slope)),
             offsets=np.append(self.offsets, np.full(relations, self.offset)),
+            adjustment=self.adjustment and self.adjustment.grow(relations),
         )
 
     def as_dict(self, names: Callable[[int], str]) -> dict[str, Any]:
@@ -99,6 +114,7 @@ class Curve:
             "steps": [part.tolist() for part in self.steps],
             "log_odds": self.log_odds,
             "losses": self.losses,
+            "adjustment": self.adjustment and self.adjustment.as_dict(names),
         }
 
     @classmethod
@@ -110,8 +126,9 @@ class Curve:
             rows = ids(list(by_relation))
             slopes[rows], offsets[rows] = np.array(list(by_relation.values())).T
         steps = (np.array(stored["steps"][0], float), np.array(stored["steps"][1], float))
+        adjustment = stored.get("adjustment")  # model folders of earlier versions have none
         return cls(stored["kind"], stored["slope"], stored["offset"], slopes, offsets, steps, stored["log_odds"],
-                   stored["losses"])  # fmt: skip
+                   stored["losses"], adjustment and Adjustment.from_dict(adjustment, relations, ids))  # fmt: skip
 
 
 def fit_curve(
@@ -177,7 +194,7 @@ def _newton(
     lines = start.copy()
     precision = 1 / prior**2
     for _ in range(rounds):
-        chance = _logistic(lines[group, 0] * x + lines[group, 1])
+        chance = logistic(lines[group, 0] * x + lines[group, 1])
         error, curve = chance - share, np.maximum(chance * (1 - chance), 1e-9)
 
         def total(values: Numbers) -> Numbers:
@@ -218,7 +235,3 @@ def _log_loss(probability: Numbers, share: Numbers) -> Numbers:
     """The log loss of each belief."""
     kept = np.clip(probability, 1e-12, 1 - 1e-12)
     return -(share * np.log(kept) + (1 - share) * np.log1p(-kept))
-
-
-def _logistic(logit: Numbers) -> Numbers:
-    return np.asarray(1 / (1 + np.exp(-np.clip(logit, -500, 500))))

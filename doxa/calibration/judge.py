@@ -10,7 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa.calibration.confidence import confidence_input, fit_expected_confidence
-from doxa.calibration.curves import Curve, fit_curve
+from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
+from doxa.calibration.labels import PRIOR_LABELS
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
 from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
 from doxa.calibration.thresholds import Numbers, Thresholds
@@ -115,6 +116,22 @@ class Judge:
             weights=weights,
             thresholds=Thresholds.fit(scores, relation, label, pbe.relations),
             curve=fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed),
+        )
+
+    def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
+        """The same with curve and thresholds moved by labeled beliefs as far as their number carries.
+
+        A judge without a calibrated curve is fitted to the labels alone if there are enough of both kinds.
+        """
+        assert labeled.label is not None
+        relation, label = labeled.relation, labeled.label
+        if self.curve.kind == "none" and min((label == 1).sum(), (label == -1).sum()) >= MIN_LABELS:
+            return replace(self, rule=settings.decision_rule).refit(pbe, settings, facts, labeled)
+        scores, inputs = self._scores(pbe, labeled, facts, 0)
+        return replace(
+            self,
+            thresholds=self.thresholds.adjust(scores, relation, label, PRIOR_LABELS),
+            curve=self.curve.adjust(inputs, relation, label),
         )
 
     def judge(

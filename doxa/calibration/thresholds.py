@@ -49,6 +49,20 @@ class Thresholds:
             by_relation[number] = best_threshold(scores[rows], label[rows])
         return cls(by_relation, best_threshold(scores, label))
 
+    def adjust(self, scores: Numbers, relation: Ids, label: NDArray[np.int8], prior_labels: float) -> Thresholds:
+        """The same, moved toward the most accurate thresholds for n labels by n / (n + prior_labels) of the way.
+
+        A relation without labels keeps its threshold.
+        """
+        if not len(label):
+            return self
+        best = self.fit(scores, relation, label, len(self.by_relation))
+        count = np.bincount(relation, minlength=len(self.by_relation))
+        old = self.of(np.arange(len(self.by_relation)))
+        moved = old + count / (count + prior_labels) * (best.by_relation - old)
+        overall = self.overall + len(label) / (len(label) + prior_labels) * (best.overall - self.overall)
+        return Thresholds(np.where(count > 0, moved, self.by_relation), float(overall))
+
     def of(self, relation: Ids) -> Numbers:
         """The threshold of each triple; `overall` for an unknown relation, whose id is negative."""
         thresholds = np.where(relation >= 0, self.by_relation[relation], np.nan)

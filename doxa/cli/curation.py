@@ -174,7 +174,7 @@ def update(
     out: Annotated[Path | None, typer.Option("--out", help="The model folder to write.")] = None,
     retract: Annotated[Path | None, typer.Option(help="Known beliefs to unlearn.")] = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Beliefs labeled 1 and -1, to fit credence and thresholds again.")
+        Path | None, typer.Option(help="Beliefs labeled 1 or -1; they move credence and thresholds by their number.")
     ] = None,
     epochs: Annotated[int, typer.Option(help="Passes over the new beliefs.", min=1)] = 5,
     seed: SeedOption = 0,

@@ -59,7 +59,9 @@ class Drift:
     """How far old answers moved, on a sample of old beliefs.
 
     `credence` is the mean absolute change, `same_answer` the share of best tails that stayed the same. The MRR is
-    filtered. `retracted_before` and `retracted_after` are the mean credence of the retracted beliefs.
+    filtered. `retracted_before` and `retracted_after` are the mean credence of the retracted beliefs. `true_before`,
+    `true_after`, `false_before` and `false_after` are the mean credence of beliefs labeled true and of those labeled
+    false, just before and after calibration to the labels.
     """
 
     credence: float
@@ -68,6 +70,10 @@ class Drift:
     mrr_after: float
     retracted_before: float | None
     retracted_after: float | None
+    true_before: float | None = None
+    true_after: float | None = None
+    false_before: float | None = None
+    false_after: float | None = None
 
     def __str__(self) -> str:
         text = (
@@ -76,6 +82,10 @@ class Drift:
         )
         if self.retracted_before is not None:
             text += f"\nretracted beliefs: mean credence {self.retracted_before:.3f} → {self.retracted_after:.3f}"
+        labeled = {"true": (self.true_before, self.true_after), "false": (self.false_before, self.false_after)}
+        for label, (before, after) in labeled.items():
+            if before is not None:
+                text += f"\nbeliefs labeled {label}: mean credence {before:.3f} → {after:.3f}"
         return text
 
 
@@ -116,8 +126,9 @@ def update(
 ) -> UpdateResult:
     """A model that has learned the new beliefs and unlearned the retracted ones; `model` itself does not change.
 
-    `labels`, beliefs labeled 1 and -1, refit calibration and thresholds. Each of the three is anything `Beliefs.of`
-    takes. `report` receives the finished share of the work and a line of text.
+    `labels`, beliefs labeled 1 and -1, move credence and thresholds as far as their number carries
+    (`doxa.calibration.labels`). Each of the three is anything `Beliefs.of` takes. `report` receives the finished share
+    of the work and a line of text.
     """
     start = time.monotonic()
     if new is None and retracted is None and labels is None:
@@ -133,9 +144,10 @@ def update(
     before = _answers(model, sample, grown)
     if len(new_beliefs) or len(removed):
         _learn(model, grown, new_beliefs, removed, epochs, seed, report)
+    moved: dict[str, float] = {}
     if labeled is not None:
-        grown = _recalibrate(grown, labeled)
-    drift = _drift(model, grown, before, _answers(grown, sample, grown), removed)
+        grown, moved = _recalibrate(grown, labeled)
+    drift = replace(_drift(model, grown, before, _answers(grown, sample, grown), removed), **moved)
     counts = {
         "beliefs": len(new_beliefs),
         "retracted": len(removed),
@@ -290,12 +302,19 @@ def _drift(model: Model, grown: Model, before: _Answers, after: _Answers, remove
     )
 
 
-def _recalibrate(model: Model, labels: Beliefs) -> Model:
-    """The model with thresholds and calibration refitted to labeled beliefs whose names it knows."""
+def _recalibrate(model: Model, labels: Beliefs) -> tuple[Model, dict[str, float]]:
+    """The model with credence and thresholds moved by labeled beliefs whose names it knows, and the mean credence of
+    these beliefs before and after, as fields of `Drift`."""
     labeled = labels.encode(model.vocabularies)
     labeled = labeled.where(labeled.seen)
     assert labeled.label is not None
-    if len(np.unique(labeled.label)) < 2:
-        raise UsageError("the labels are all alike; calibration needs beliefs labeled true and others labeled false")
-    before = replace(model.calibration, rule=model.settings.decision_rule)
-    return replace(model, calibration=before.refit(model.pbe, model.settings, model.trained_facts, labeled))
+    if not len(labeled):
+        raise UsageError(f"none of the {len(labels):,} labeled beliefs has names that the model knows")
+    after = model.calibration.adjust(model.pbe, model.settings, model.trained_facts, labeled)
+    adjusted, moved = replace(model, calibration=after), {}
+    for time_, one in (("before", model), ("after", adjusted)):
+        credence = judge(one, labeled).credence
+        for name, label in (("true", 1), ("false", -1)):
+            if (labeled.label == label).any():
+                moved[f"{name}_{time_}"] = float(credence[labeled.label == label].mean())
+    return adjusted, moved

@@ -22,7 +22,7 @@ Row = tuple[str, str, str]
 
 def figures() -> str:
     """The table, as Markdown."""
-    rows = [*_completion(), *_audit(), *_fold_in(), *_updating()]
+    rows = [*_completion(), *_audit(), *_fold_in(), *_updating(), *_labels()]
     lines = ["| measurement | figure | `experiments/curation/` |", "|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
@@ -129,6 +129,41 @@ def _updating() -> list[Row]:
             ),
         ]
     return rows
+
+
+def _labels() -> list[Row]:
+    result = _result("labels")
+    if result is None:
+        return []
+    few, many, thousands = result["few"], result["one_relation"], result["thousands"]
+    before, known, proposed = few["mean_credence_before"], many["known"], many["proposals"]
+    changes = ", ".join(
+        f"{kind} {case['with_mentions']['largest']:+.3f} ({case['without_mentions']['largest']:+.3f})"
+        for kind, case in few["change"].items()
+    )
+    eces = "; ".join(
+        f"{case} {figures['before']['mean']:.3f} → {figures['after']['mean']:.3f} (largest "
+        f"{figures['after']['largest']:.3f}, floor {figures['floor']['mean']:.3f})"
+        for case, figures in thousands.items()
+        if isinstance(figures, dict)
+    )
+    return [
+        (
+            f"atlas, {few['labels']} labels: change of the mean credence of true test beliefs, "
+            f"{before['with_mentions']:.3f} ({before['without_mentions']:.3f} without mentions)",
+            f"largest of {few['draws']} draws: {changes}",
+            "labels.py",
+        ),
+        (
+            f"atlas, {many['labels']} labels of one relation, all false: fall of the mean credence of its true test "
+            "beliefs",
+            f"known beliefs {known['median']:.2f} (least of {known['relations']} relations {known['least']:.2f}, other "
+            f"relations {known['other_relations']:.3f}); proposals {proposed['median']:.2f} (least of "
+            f"{proposed['relations']} {proposed['least']:.2f}, whose true beliefs are far more credible)",
+            "labels.py",
+        ),
+        (f"atlas, {thousands['labels']:,} labels: ECE on other beliefs, before → after", eces, "labels.py"),
+    ]
 
 
 def _beside(hits: dict[str, float]) -> str:

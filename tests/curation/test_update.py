@@ -6,12 +6,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from doxa.calibration.judge import Judge
 from doxa.curation.update import update
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import DoxaError, UsageError
 from doxa.inference import judge
-from doxa.model import fit
+from doxa.model import Model, fit
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board
 
@@ -79,22 +80,74 @@ def test_a_retracted_validation_fact_is_no_longer_known():
     assert updated.train.tolist() == model.train.tolist()
 
 
-def test_labels_set_thresholds_and_calibration_anew(model):
+def labeled_board(model):
+    """The steps of the board with the names of the model, labeled true, and the same turned back, labeled false."""
     known = model.vocabularies.entities.names
     rows = [(h, r, t, 1) for h, r, t in board(6, words=False).rows() if h in known and t in known]
     rows += [(t, r, h, -1) for h, r, t, _ in rows]
-    labels = beliefs(rows, ("head", "relation", "tail", "label"))
-    result = update(model, labels=labels)
+    return beliefs(rows, ("head", "relation", "tail", "label"))
+
+
+def test_labels_calibrate_a_model_that_is_not_calibrated(model):
+    labels = labeled_board(model)
+    bare = replace(model, calibration=Judge.unfitted(2, model.calibration.rule))
+    result = update(bare, labels=labels)
     assert result.model.calibration.curve.kind != "none"
+    assert result.model.calibration.curve.adjustment is None
     credence = result.model.credence(labels)
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
-    with pytest.raises(DoxaError, match="all alike"):
-        update(model, labels=labels.where(labels.label == 1))
-    learned = replace(model, settings=replace(model.settings, decision_rule="learned"))
+    learned = replace(bare, settings=replace(model.settings, decision_rule="learned"))
     again = update(learned, labels=labels).model
     right = judge(again, labels).accepted == (labels.label == 1)
     assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
     assert right.mean() > 0.8
+    few = update(bare, labels=labels.where(labels.label == 1)).model.calibration.curve
+    assert few.kind == "none"
+    assert few.adjustment is not None
+
+
+@pytest.mark.parametrize("rule", ["product", "learned", "tail"])
+def test_labels_move_a_calibrated_model_by_their_number(model, rule):
+    labels = labeled_board(model)
+    calibrated = replace(model, settings=replace(model.settings, decision_rule=rule))
+    calibrated = update(replace(calibrated, calibration=Judge.unfitted(2)), labels=labels).model
+    before = calibrated.calibration
+    assert (before.rule, before.curve.kind == "none") == (rule, False)
+    true = labels.where(labels.label == 1)
+    rejected = replace(true, label=np.full(len(true), -1, np.int8))
+    moves = []
+    for times in (0.2, 1, 200):
+        rows = np.arange(int(times * len(true))) % len(true)
+        result = update(calibrated, labels=rejected.take(rows))
+        drift, after = result.drift, result.model.calibration
+        assert (drift.true_before, drift.true_after) == (None, None)
+        assert drift.false_before == pytest.approx(calibrated.credence(true.take(rows)).mean())
+        assert drift.false_after == pytest.approx(result.model.credence(true.take(rows)).mean())
+        assert f"beliefs labeled false: mean credence {drift.false_before:.3f} → {drift.false_after:.3f}" in str(drift)
+        assert after.weights is before.weights
+        assert after.thresholds.overall > before.thresholds.overall
+        moves.append(calibrated.credence(true).mean() - result.model.credence(true).mean())
+    assert 0 < moves[0] < 0.05
+    assert moves[0] < moves[1] < moves[2]
+    assert moves[2] > 0.8
+    again = update(calibrated, labels=labels)
+    both = again.drift
+    assert again.model.calibration.curve.adjustment is not None
+    assert both.true_after == pytest.approx(both.true_before, abs=0.05)
+    assert both.false_after == pytest.approx(both.false_before, abs=0.05)
+
+
+def test_moved_credence_survives_saving_and_a_second_update(model, tmp_path):
+    labels = labeled_board(model)
+    labels = replace(labels, label=-labels.label)
+    first = update(model, labels=labels.take(np.arange(10))).model
+    first.save(tmp_path / "first")
+    loaded = Model.load(tmp_path / "first")
+    assert np.array_equal(loaded.credence(labels), first.credence(labels))
+    second, again = (update(one, labels=labels.take(np.arange(30, 80))).model for one in (first, loaded))
+    assert np.array_equal(second.credence(labels), again.credence(labels))
+    assert np.abs(second.credence(labels) - first.credence(labels)).max() > 1e-4
+    assert len(second.origin["updates"]) == 2
 
 
 def test_what_makes_no_sense_is_refused(model):
@@ -102,6 +155,8 @@ def test_what_makes_no_sense_is_refused(model):
         update(model)
     with pytest.raises(UsageError, match="no column label"):
         update(model, labels=beliefs([("0,0", "up", "0,1")]))
+    with pytest.raises(UsageError, match="none of the 1 labeled beliefs has names that the model knows"):
+        update(model, labels=beliefs([("0,0", "up", "Mars", 1)], ("head", "relation", "tail", "label")))
 
 
 def test_the_same_update_gives_the_same_model(model):
