@@ -134,7 +134,9 @@ def audit(
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
         terminal.say(f"{out}: {len(suspects):,} suspects")
-        terminal.say("review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`")
+        terminal.say(
+            "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"
+        )
 
 
 def apply(

@@ -152,7 +152,7 @@ def _check_consistent(decided: pl.DataFrame, path: Path) -> None:
         return
     belief = both.select(TRIPLE).row(0)
     rows = both.join(both.head(1).select(TRIPLE), on=TRIPLE, how="semi").unique("label", keep="first")
-    lines = {label: line for label, line in rows.select("label", "line").iter_rows()}
+    lines = dict(rows.select("label", "line").iter_rows())
     raise BadFile(
         f"{path}: line {lines[1]} decides that {' · '.join(belief)} is true, line {lines[-1]} that it is false",
         "correct one of the two; the suggestion of a replaced suspect counts as true",

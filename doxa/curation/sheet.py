@@ -49,7 +49,7 @@ def read(path: Path) -> pl.DataFrame:
         cells.append([*row[: len(headings)], *[""] * (len(headings) - len(row))])
     columns = list(zip(*cells, strict=True)) if cells else [()] * len(headings)
     named = {heading: column for heading, column in zip(headings, columns, strict=True) if heading not in ("", "line")}
-    schema = {heading: pl.String for heading in named}
+    schema = dict.fromkeys(named, pl.String)
     return pl.DataFrame(named, schema=schema).insert_column(0, pl.Series("line", lines, dtype=pl.Int64))
 
 
@@ -72,8 +72,11 @@ def _rows(text: str, path: Path) -> Iterator[Row]:
     """The rows that are not blank."""
     start = "".join(text.partition("\n")[0].split('"')[::2])
     delimiter = max(DELIMITERS, key=start.count)
-    quoting = csv.QUOTE_NONE if delimiter == "\t" and not _has_quoted_cells(text) else csv.QUOTE_MINIMAL
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting, strict=True)
+    content = io.StringIO(text, newline="")
+    if delimiter == "\t" and not _has_quoted_cells(text):
+        reader = csv.reader(content, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    else:
+        reader = csv.reader(content, delimiter=delimiter, strict=True)
     line = 1
     try:
         for row in reader:

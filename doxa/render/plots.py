@@ -135,7 +135,7 @@ def _label_points(axes: Any, entities: Map, most: int) -> None:
         place = (entities.places[row, 0], entities.places[row, 1])
         text = axes.annotate(_short(entities.names[row], 34), place, (0, 0), textcoords="offset points", fontsize=6.5)
         text.set(path_effects=[withStroke(linewidth=1.5, foreground="white")], in_layout=False)
-        boxes = []
+        boxes: list[Any] = []
         for offset, align in LABEL_PLACES:
             text.set(position=offset, **align)
             box = text.get_window_extent()

@@ -16,11 +16,22 @@ from doxa.errors import BadFile
 from tests.worlds import random_model
 
 HEADINGS = ["head", "relation", "tail", "suggestion", "reason", "finding", "model", "review"]
-NAMES = ["Lyon, France", '"Heroes"', 'Dwayne "The Rock" Johnson', '"Weird Al" Yankovic', "x;y", "a|b", "京", "1,5", "'tis"]
+NAMES = [
+    "Lyon, France",
+    '"Heroes"',
+    'Dwayne "The Rock" Johnson',
+    '"Weird Al" Yankovic',
+    "x;y",
+    "a|b",
+    "京",
+    "1,5",
+    "'tis",
+]
+REVIEWS = ["Replace ", "wrong", " RIGHT", "unsure", "", "replace", "wrong", "right", ""]
 ROWS = [
     [name, "near", f"{name} 2", f"{name} 3", "low; very low", "suspect", "abc", review]
-    for name, review in zip(NAMES, ["Replace ", "wrong", " RIGHT", "unsure", "", "replace", "wrong", "right", ""], strict=True)
-]  # fmt: skip
+    for name, review in zip(NAMES, REVIEWS, strict=True)
+]
 
 
 def decisions_of(rows, path):
@@ -36,7 +47,8 @@ def decisions_of(rows, path):
 
 
 def review_file(path, *rows):
-    path.write_text("".join(",".join(row) + "\n" for row in (["head", "relation", "tail", "suggestion", "finding", "review"], *rows)))  # fmt: skip
+    headings = ["head", "relation", "tail", "suggestion", "finding", "review"]
+    path.write_text("".join(",".join(row) + "\n" for row in (headings, *rows)))
     return path
 
 
@@ -148,7 +160,10 @@ def test_a_row_that_makes_no_sense_is_named(tmp_path, row, message):
     ("content", "message"),
     [
         (b"PK\x03\x04...", "a spreadsheet or an archive, not a text file\n  save it as CSV"),
-        ("head,relation,tail,finding,review\na,r,é,missing,\n".encode("latin1"), "line 2: not UTF-8 text\n  save it as"),
+        (
+            "head,relation,tail,finding,review\na,r,é,missing,\n".encode("latin1"),
+            "line 2: not UTF-8 text\n  save it as",
+        ),
         (b"head,relation,tail,finding,review,Review \n", "names the column 'review' twice"),
         (b"a,r,b,missing,accept\n", "has no column 'head'"),
         (b"", "has no column 'head'"),
