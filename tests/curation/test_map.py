@@ -73,6 +73,17 @@ def test_neighbors_of_a_huge_hub_do_not_crowd_out_those_of_a_small_one():
     assert by_degree(chosen, known, 122).tolist()[2:5] == [101, 100, 121]  # by the number of all their facts
 
 
+def test_the_hub_of_an_entity_is_its_neighbor_with_most_facts():
+    """30 entities are linked to hub 90, then 5 to hub 91, and each of the 35 to an entity of its own."""
+    linked = np.arange(40, 75)
+    to_hubs = np.stack([linked, 0 * linked, np.where(linked < 70, 90, 91)], axis=1)
+    to_others = np.stack([linked, 0 * linked, linked - 40], axis=1)
+    facts = np.concatenate([to_hubs, to_others])
+    order = by_degree(facts, facts, 92).tolist()
+    assert order[:2] == [90, 91]
+    assert sorted(order[2:17]) == [*range(40, 50), *range(70, 75)]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_features_of_groups_are_those_of_the_obvious_count(seed):
     rng = np.random.default_rng(seed)

@@ -194,6 +194,8 @@ def test_a_belief_decided_as_true_and_as_false_is_an_error_with_both_lines(tmp_p
         decide(review_file(tmp_path / "s.csv", first, between, second))
     with pytest.raises(BadFile, match=f"line 4 decides that a · r · {tail} is true, line 2 that it is false"):
         decide(review_file(tmp_path / "s.csv", second, between, first))
+    with pytest.raises(BadFile, match=f"line 2 decides that a · r · {tail} is true, line 5 that it is false"):
+        decide(review_file(tmp_path / "s.csv", first, first, between, second))
 
 
 def test_the_same_decision_twice_counts_once(tmp_path):
