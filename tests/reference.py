@@ -438,3 +438,25 @@ def settled(world, beliefs, start, spread, steps, rate, other, firmness, sharpne
         past += gradient**2
         z = z - rate * (1 - step / steps) * gradient / (np.sqrt(past) + 1e-10)
     return start + spread * z
+
+
+def distinguishing_features(facts, entities, group):
+    """Share of every feature that may name a group: held by half of it (a fifth if it names an entity), with lift 2.
+
+    A feature is (relation, 0, tail) of a head, (relation, 1, head) of a tail, or the same with -1, any entity.
+    """
+    features = {int(entity): set() for entity in entities}
+    for head, relation, tail in facts.tolist():
+        for entity, slot, other in ((head, 0, tail), (tail, 1, head)):
+            if entity in features:
+                features[entity] |= {(relation, slot, other), (relation, slot, -1)}
+    shares = {}
+    for number in set(group.tolist()):
+        inside = [features[int(entity)] for entity in entities[group == number]]
+        outside = [features[int(entity)] for entity in entities[group != number]]
+        for feature in set().union(*inside):
+            share = sum(feature in one for one in inside) / len(inside)
+            rest = sum(feature in one for one in outside) / max(len(outside), 1)
+            if share >= (0.5 if feature[2] == -1 else 0.2) and share >= 2 * rest:
+                shares[number, *feature] = share
+    return shares

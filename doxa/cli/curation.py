@@ -102,7 +102,7 @@ def audit(
     ] = None,
     top: Annotated[int, typer.Option(help="Number of suspects to write.", min=1)] = 1000,
     show: Annotated[int, typer.Option(help="Number of suspects to print.", min=0)] = 10,
-    out: Annotated[Path | None, typer.Option("--out", help="TSV file to write, with a column `review`.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review`.")] = None,
     memory: MemoryOption = "",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -111,8 +111,8 @@ def audit(
     """Find what is wrong: known beliefs, the most suspect first, each with a likelier tail.
 
     A belief is suspect if its credence is low, if another head or tail is much likelier, or if it contradicts a
-    likelier known belief. Prints each suspect with its reason. Fill the column `review` of --out with accept (the
-    belief is wrong), reject (it is right) or unsure, then run `doxa review apply`.
+    likelier known belief. Prints each suspect with its reason. Fill the column `review` of --out with wrong, replace
+    (the belief is wrong and the suggested tail is right), right or unsure, then run `doxa review apply`.
 
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
@@ -133,18 +133,22 @@ def audit(
         terminal.remark(f"Note: {suspects.unseen:,} beliefs have names the model never saw; they are not judged")
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
-        terminal.say(f"{out}: {len(suspects):,} suspects; review them, then run `doxa review apply`")
+        terminal.say(f"{out}: {len(suspects):,} suspects")
+        terminal.say(
+            "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"
+        )
 
 
 def apply(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file with the column `review` filled in.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TSV or CSV file with the column `review` filled in.")],
     out: Annotated[Path, typer.Option("--out", help="Folder for added.tsv, retracted.tsv and labels.tsv.")],
 ) -> None:
     """Turn a reviewed file of `doxa complete` or `doxa audit` into beliefs to add, beliefs to retract, and labels.
 
-    An accepted proposal is added and labeled true; a rejected one is labeled false. An accepted suspect is retracted
-    and labeled false, and its suggested tail is added; a rejected one is labeled true. The column `source` of each row
-    names the file and line it comes from.
+    Proposals: accept adds the belief and labels it true; reject labels it false. Suspects: wrong retracts the belief
+    and labels it false; replace also adds the belief with the suggested tail, labeled true; right labels it true.
+    unsure and an empty review decide nothing. FILE may be a spreadsheet saved as CSV in UTF-8. The column `source` of
+    each row names the file and line it comes from.
 
     Example: `doxa review apply missing.tsv --out decided`, then `doxa update model decided/added.tsv --out model2`
     """
@@ -159,7 +163,7 @@ def apply(
         if len(table):
             formats.write(table, out / f"{name}.tsv")
             lines.append(f"{out / f'{name}.tsv'}: {len(table):,} beliefs")
-    for line in lines or ["nothing was accepted or rejected; nothing is written"]:
+    for line in lines or ["nothing is decided; nothing is written"]:
         terminal.say(line)
     terminal.remark(f"{decisions.unsure:,} unsure, {decisions.open:,} without an answer")
     retract = f" --retract {out / 'retracted.tsv'}" if len(decisions.retracted) else ""

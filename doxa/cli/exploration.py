@@ -118,14 +118,18 @@ def map_(
     out: Annotated[Path, typer.Option("--out", help="Where to write, without ending: OUT.png and OUT.html.")],
     relation: Annotated[list[str] | None, typer.Option(help="Entities of this relation; repeatable.")] = None,
     most: Annotated[
-        int, typer.Option("--most", help="Maximum number of entities; those with most facts.", min=3)
+        int, typer.Option("--most", help="Maximum number of entities; those with most facts of these relations.", min=3)
     ] = 800,
     layout: Annotated[str, typer.Option(help="tsne, or pca: faster, and keeps large distances.")] = "tsne",
-    groups: Annotated[int, typer.Option(help="Color by this number of clusters; 0 = by slot.", min=0)] = 0,
+    groups: Annotated[
+        int, typer.Option(help="Color by this number of clusters, named by what they share; 0 = by slot.", min=0)
+    ] = 0,
 ) -> None:
     """Draw entities in two dimensions, similar ones near each other.
 
-    Writes a picture and an interactive page, in which you can move, zoom and search.
+    Writes a picture and an interactive page, in which you can move, zoom and search. A cluster of --groups is named by
+    the relation and entity that at least half of it has in known facts and other clusters rarely have, for example
+    "located in · Germany". A cluster without one is named by a slot, or is called mixed.
 
     Example: `doxa map model --relation 'located in' --groups 8 --out map`
     """

@@ -34,35 +34,44 @@ def reproduce(
     """Run the paper's experiments and compare their figures with the paper's.
 
     Each experiment trains on train and valid of a dataset and is measured on its test file. Results that exist in --out
-    are not run again. `list` shows all experiments; `report` only writes the page.
+    are not run again. `list` prints all names of tables and experiments; `report` only writes the page.
 
     Prints each requested table, and writes a page from all results: docs/results.md for this project's own
     experiments, OUT/results.md otherwise.
 
     Example: `doxa reproduce table4 --data ../shared/data`
     """
-    from doxa.lab.experiments import every, runs
-    from doxa.lab.page import TABLES
+    from doxa.lab.experiments import runs
+    from doxa.lab.selection import experiments_of
 
     if what == ["list"]:
         _list_experiments(out)
         return
-    names: list[str] = []
-    for name in what:
-        if name != "report":
-            names += list(every()) if name == "all" else TABLES.get(name, (name,))
-    _run_missing(runs(dict.fromkeys(names)), data, out, force)
+    _run_missing(runs(experiments_of(name for name in what if name != "report")), data, out, force)
     is_ours = out == RESULTS and Path("docs").is_dir()
     _write_page(out, page or (Path("docs/results.md") if is_ours else out / "results.md"), what)
 
 
 def _list_experiments(out: Path) -> None:
-    from doxa.lab.experiments import every, result, runs
+    """Print each name that `doxa reproduce` takes, what it stands for, and how many of its runs have a result."""
+    import textwrap
+
+    from doxa.lab.experiments import every, runs
+    from doxa.lab.selection import TABLES
     from doxa.render import terminal
 
-    for run in runs(every()):
-        state = "has a result" if result(run, out) else "to be run"
-        terminal.say(f"{run.result(Path()).stem:<44} {run.experiment['data']:<10} {state}")
+    experiments = every()
+    everything = list(runs(experiments))
+    width = max(map(len, experiments)) + 2
+    for name in ("all", *TABLES, *experiments):
+        members = list(experiments) if name == "all" else TABLES.get(name, (name,))
+        paths = [run.result(out) for run in everything if run.name in members]
+        state = f"{sum(path.exists() for path in paths)} of {len(paths)} run{'s'[: len(paths) != 1]} with a result"
+        kind = experiments[name]["data"] if name in experiments else f"{len(members)} experiments"
+        terminal.say(f"{name:<{width}}{kind:<16}{state}")
+        if name in TABLES:
+            for line in textwrap.wrap(", ".join(members), 100, break_on_hyphens=False):
+                terminal.say(f"    {line}")
 
 
 def _run_missing(runs: Iterable[Any], data: Path | None, out: Path, force: bool) -> None:

@@ -11,6 +11,7 @@ import polars as pl
 
 from doxa.calibration.thresholds import Numbers
 from doxa.curation.explain import flat
+from doxa.curation.group_names import names_of_groups
 from doxa.curation.similar import clusters, directions
 from doxa.data.results import Result
 from doxa.data.vocabulary import Ids
@@ -20,10 +21,19 @@ from doxa.slots import ENTITY_SLOTS, Slot
 
 LAYOUTS = ("tsne", "pca")
 
+PER_HUB = 10
+"""Neighbors of one hub that are picked before those of other hubs have their turn."""
+
+TITLE = 3
+"""Relations that the title of a map names; the others are counted."""
+
 
 @dataclass(frozen=True, eq=False)
 class Map(Result):
-    """Entities in two dimensions: names, places in the unit square, (n, 2), and the group of each."""
+    """Entities in two dimensions: names, places in the unit square, (n, 2), and the group of each.
+
+    The entities with most facts come first.
+    """
 
     title: str
     names: tuple[str, ...]
@@ -57,41 +67,72 @@ def draw_map(
 ) -> Map:
     """A map of the entities in known facts of these relations; of all relations if none is named.
 
-    The `most` entities with most facts are kept. The layout is t-SNE of the vectors' directions, or their two main
-    axes (pca). Entities are grouped by the slot they occur in, or by similarity into `groups` clusters.
+    The `most` entities with most facts of these relations are kept, see `by_degree`. The layout is t-SNE of the
+    vectors' directions, or their two main axes (pca). Entities are grouped by the slot they occur in, or by similarity
+    into `groups` clusters. A cluster is named by what its members share, for example "located in · Germany".
     """
     one_of("layout", layout, LAYOUTS)
-    relations = [relations] if isinstance(relations, str) and relations else relations
+    relations = [relations] if isinstance(relations, str) and relations else list(relations)
     ids = model.vocabularies.relations.require(relations) if relations else np.arange(len(model.vocabularies.relations))
     facts = model.known.triples
     facts = facts[np.isin(facts[:, Slot.RELATION], ids)]
-    counts = np.bincount(facts[:, ENTITY_SLOTS].ravel(), minlength=len(model.vocabularies.entities))
-    entities = np.sort(np.argsort(-counts, kind="stable")[: min(most, int((counts > 0).sum()))])
+    entities = by_degree(facts, model.known.triples, len(model.vocabularies.entities))[:most]
     if len(entities) < 3:
         raise CannotAnswer(f"the relations have {len(entities)} entities; at least 3 are needed for a map")
     if groups:
         group, labels = _by_similarity(model, entities, groups, seed)
     else:
-        group, labels = _by_slot(facts, entities)
+        group, labels = _by_slot(facts, entities, relations)
     names = tuple(model.vocabularies.entities.names.gather(entities).to_list())
-    title = ", ".join(relations) if relations else "all relations"
     vectors = directions(model, entities).double().numpy()
-    return Map(title, names, _placed(vectors, layout, seed), group, labels)
+    return Map(_title(relations), names, _placed(vectors, layout, seed), group, labels)
 
 
-def _by_slot(facts: Ids, entities: Ids) -> tuple[Ids, tuple[str, ...]]:
-    """Groups of entities: those seen as head, as tail, or as both."""
+def by_degree(facts: Ids, known: Ids, count: int) -> Ids:
+    """The entities of these facts, (n, 3), those in most of them first; `count` is the number of all entities.
+
+    Entities in equally many of these facts are ordered by their number of `known` facts of all relations, but in turns:
+    first PER_HUB entities of each hub, then PER_HUB others, and so on. The hub of an entity is its neighbor in most of
+    these facts, so a hub with thousands of neighbors does not crowd out the others.
+    """
+    degree, prominence = degrees(facts, count), degrees(known, count)
+    entity, other = (facts[:, slots].T.ravel() for slots in (ENTITY_SLOTS, ENTITY_SLOTS[::-1]))
+    order = np.lexsort((other, -degree[other], entity == other, entity))
+    entities, first = np.unique(entity[order], return_index=True)
+    hub = other[order][first]
+    order = np.lexsort((entities, -prominence[entities], hub, -degree[entities]))
+    entities, hub = entities[order], hub[order]
+    starts = np.flatnonzero(np.diff(hub, prepend=-1) | np.diff(degree[entities], prepend=-1))
+    turn = (np.arange(len(entities)) - np.repeat(starts, np.diff(starts, append=len(entities)))) // PER_HUB
+    return np.asarray(entities[np.lexsort((entities, -prominence[entities], turn, -degree[entities]))])
+
+
+def degrees(facts: Ids, count: int) -> Ids:
+    """The number of facts that each of `count` entities is in; a fact between an entity and itself counts once."""
+    head, tail = (facts[:, slot] for slot in ENTITY_SLOTS)
+    return np.bincount(np.concatenate([head, tail[head != tail]]), minlength=count)
+
+
+def _title(relations: Sequence[str]) -> str:
+    rest = f" and {len(relations) - TITLE} more" if len(relations) > TITLE else ""
+    return ", ".join(relations[:TITLE]) + rest if relations else "all relations"
+
+
+def _by_slot(facts: Ids, entities: Ids, relations: Sequence[str]) -> tuple[Ids, tuple[str, ...]]:
+    """Groups of entities: those seen as head only, as tail only, or as both."""
     head, tail = (np.isin(entities, facts[:, slot]) for slot in ENTITY_SLOTS)
-    return np.where(head & tail, 2, np.where(tail, 1, 0)), ("head", "tail", "both")
+    of = f" of {relations[0]}" if len(relations) == 1 else ""
+    return np.where(head & tail, 2, np.where(tail, 1, 0)), (f"head{of}", f"tail{of}", f"head and tail{of}")
 
 
 def _by_similarity(model: Model, entities: Ids, count: int, seed: int) -> tuple[Ids, tuple[str, ...]]:
-    """Groups of entities with similar vectors, each named by two of its members."""
-    group = np.zeros(len(entities), np.int64)
-    members = clusters(model, min(count, len(entities)), entities, seed)
+    """Groups of entities with similar vectors, named by what their members share."""
+    members = clusters(model, min(count, len(entities)), np.sort(entities), seed)
+    group = np.zeros(len(model.vocabularies.entities), np.int64)
     for number, cluster in enumerate(members):
-        group[np.searchsorted(entities, cluster.entities)] = number
-    return group, tuple(f"like {', '.join(cluster.names[:2])}" for cluster in members)
+        group[cluster.entities] = number
+    group = group[entities]
+    return group, names_of_groups(model, entities, group, [cluster.names[0] for cluster in members])
 
 
 def _placed(vectors: Numbers, layout: str, seed: int) -> Numbers:

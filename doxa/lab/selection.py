@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from doxa.errors import UsageError, did_you_mean
+from doxa.lab.experiments import every
 from doxa.lab.report import SYSTEMS
 
 STAND_INS = ("nell", "biomed", "webnlg")
@@ -27,3 +31,20 @@ TABLES: dict[str, tuple[str, ...]] = {
     "table6": (*FB15K.values(), SHARP, *PUBLISHED.values(), *(f"wn11-{system}" for system in LABELED)),
 }
 """The experiments behind each table of the paper."""
+
+
+def experiments_of(names: Iterable[str]) -> list[str]:
+    """The experiments meant by names of experiments and tables, `all`, and beginnings such as `fb15k-*`."""
+    known = list(every())
+    experiments: list[str] = []
+    for name in names:
+        if name.endswith("*"):
+            meant: Iterable[str] = [full for full in known if full.startswith(name[:-1])]
+        else:
+            meant = known if name == "all" else TABLES.get(name, (name,) if name in known else ())
+        if not meant:
+            what = f"no experiment begins with {name[:-1]!r}" if name.endswith("*") else f"no experiment {name!r}"
+            near = did_you_mean(name.rstrip("*"), ["all", *TABLES, *known])
+            raise UsageError(f"{what}.{near}", "doxa.lab.experiments.every() lists them all", remedy="list_experiments")
+        experiments += meant
+    return list(dict.fromkeys(experiments))

@@ -161,12 +161,14 @@ MAP_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>@TITLE@</title>
 <style>
 body { margin: 0; font: 14px system-ui, sans-serif; color: #1f2d3d } canvas { display: block; cursor: grab }
-#bar { position: fixed; top: 10px; left: 12px; background: #fffd; padding: .4rem .7rem; border: 1px solid #dde4ea }
+body { display: flex; flex-direction: column; height: 100vh; overflow: hidden }
+#bar { padding: .4rem .7rem; border-bottom: 1px solid #dde4ea } .group { white-space: nowrap }
+#place { flex: 1; min-height: 0 }
 #tip { position: fixed; pointer-events: none; background: #1f2d3d; color: #fff; padding: .1rem .4rem; display: none }
 .dot { display: inline-block; width: .7em; height: .7em; border-radius: 50%; margin: 0 .3em 0 .8em }
 </style></head>
 <body><div id="bar"><b>@TITLE@</b> <input id="find" placeholder="find an entity">@LEGEND@</div>
-<div id="tip"></div><canvas id="map"></canvas>
+<div id="tip"></div><div id="place"><canvas id="map"></canvas></div>
 <script>
 const points = @POINTS@, colors = @COLORS@;
 const canvas = document.getElementById("map"), pen = canvas.getContext("2d");
@@ -185,14 +187,17 @@ function draw() {
     if (hit || zoom > 4) { pen.globalAlpha = 1; pen.fillStyle = "#1f2d3d"; pen.fillText(p[0], x + 7, y + 4); }
   }
 }
-function size() { canvas.width = innerWidth; canvas.height = innerHeight; draw(); }
+function size() {
+  const place = canvas.parentElement;
+  canvas.width = place.clientWidth; canvas.height = place.clientHeight; draw();
+}
 addEventListener("resize", size);
 find.addEventListener("input", draw);
 canvas.addEventListener("wheel", e => {
   e.preventDefault();
   const factor = e.deltaY < 0 ? 1.2 : 1 / 1.2;
-  left = e.clientX - (e.clientX - left) * factor;
-  top_ = e.clientY - (e.clientY - top_) * factor;
+  left = e.offsetX - (e.offsetX - left) * factor;
+  top_ = e.offsetY - (e.offsetY - top_) * factor;
   zoom *= factor; draw();
 }, {passive: false});
 canvas.addEventListener("mousedown", e => { drag = [e.clientX - left, e.clientY - top_]; });
@@ -201,7 +206,7 @@ canvas.addEventListener("mousemove", e => {
   if (drag) { left = e.clientX - drag[0]; top_ = e.clientY - drag[1]; draw(); return; }
   let near = null, best = 100;
   for (const p of points) {
-    const [x, y] = at(p), gap = (x - e.clientX) ** 2 + (y - e.clientY) ** 2;
+    const [x, y] = at(p), gap = (x - e.offsetX) ** 2 + (y - e.offsetY) ** 2;
     if (gap < best) { best = gap; near = p; }
   }
   tip.style.display = near ? "block" : "none";
@@ -218,9 +223,11 @@ def map_page(entities: Map) -> str:
         [name, round(float(x), 4), round(float(y), 4), int(group)]
         for name, (x, y), group in zip(entities.names, entities.places, entities.group, strict=True)
     ]
-    legend = "".join(
-        f'<span class="dot" style="background: {GROUPS[number % len(GROUPS)]}"></span>{escape(group)}'
+    legend = " ".join(
+        f'<span class="group"><span class="dot" style="background: {GROUPS[number % len(GROUPS)]}"></span>'
+        f"{escape(group)}</span>"
         for number, group in enumerate(entities.groups)
+        if (entities.group == number).any()
     )
     parts = {
         "TITLE": escape(entities.title),

@@ -6,6 +6,7 @@ matplotlib backend stays as it is.
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 
 from doxa.render.colors import ACCENT, GROUPS, INK, PALE
 
@@ -40,15 +42,26 @@ STYLE: dict[Any, Any] = {
 LEAKS = ("already_in_train", "reversed_pair_in_train", "with_unseen_entity", "false_but_in_train")
 """Counts of a part that say how far it overlaps with train."""
 
+MARKERS = "o^sDv"
+"""Shapes of the points of a map: groups beyond the number of colors have the next shape."""
+
+LABEL_PLACES: tuple[tuple[tuple[float, float], dict[str, Any]], ...] = (
+    ((3, 0), {"ha": "left", "va": "center"}),
+    ((-3, 0), {"ha": "right", "va": "center"}),
+    ((0, 3), {"ha": "center", "va": "bottom"}),
+    ((0, -3), {"ha": "center", "va": "top"}),
+)
+"""Where a name may stand beside its point, in points, and its alignment: best where it hides no other point."""
+
 
 @contextmanager
 def _figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     """A figure of that size in inches, saved as PNG when the block ends."""
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
-        yield figure
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph")  # a character that no font has is drawn as a box
+            yield figure
             figure.savefig(path, format="png")
 
 
@@ -86,20 +99,54 @@ def reliability_diagram(reliability: Reliability, path: Path, before: Reliabilit
 
 
 def entity_map(entities: Map, path: Path, labeled: int = 40) -> None:
-    """Draw entities in two dimensions, `labeled` of them with their names."""
-    with _figure(path, 9, 7) as figure:
+    """Draw entities in two dimensions, at most `labeled` of them with their names: the first of each group.
+
+    The legend is below the picture, where it covers no point.
+    """
+    with _figure(path, 9, 8) as figure:
         axes = figure.subplots()
+        count = 0
         for number, group in enumerate(entities.groups):
             rows = entities.group == number
             if rows.any():
                 x, y = entities.places[rows].T
-                color = GROUPS[number % len(GROUPS)]
-                axes.scatter(x, y, s=10, color=color, alpha=0.7, label=_plain(group), linewidths=0)
-        for row in np.linspace(0, len(entities) - 1, min(labeled, len(entities))).astype(int):
-            place = (entities.places[row, 0], entities.places[row, 1])
-            axes.annotate(_plain(entities.names[row]), place, fontsize=6)
-        axes.set(title=_plain(entities.title), xticks=[], yticks=[])
-        axes.legend(frameon=False, loc="upper right", fontsize=8)
+                color, marker = GROUPS[number % len(GROUPS)], MARKERS[number // len(GROUPS) % len(MARKERS)]
+                label = f"{_short(group, 52, start=16)} ({rows.sum():,})"
+                axes.scatter(x, y, s=12, color=color, marker=marker, alpha=0.7, label=label, linewidths=0)
+                count += 1
+        axes.set(title=_short(entities.title, 90, start=45), xticks=[], yticks=[])
+        axes.spines[["left", "bottom"]].set_visible(False)
+        columns = min(count, 2 if max(map(len, entities.groups)) > 24 else 4)
+        figure.legend(loc="outside lower left", ncols=columns, frameon=False, fontsize=8, markerscale=1.8)
+        _label_points(axes, entities, labeled)
+
+
+def _label_points(axes: Any, entities: Map, most: int) -> None:
+    """Write names beside points of each group in turn, where they neither overlap nor leave the picture."""
+    figure = axes.figure
+    figure.draw_without_rendering()  # the layout decides where the points are
+    axes.set(xlim=axes.get_xlim(), ylim=axes.get_ylim())
+    points, taken = axes.transData.transform(entities.places), list[Any]()
+    counters = [itertools.count() for _ in entities.groups]
+    turn = [next(counters[group]) for group in entities.group]
+    for row in np.argsort(turn, kind="stable")[: 20 * most]:
+        if len(taken) == most:
+            break
+        place = (entities.places[row, 0], entities.places[row, 1])
+        text = axes.annotate(_short(entities.names[row], 34), place, (0, 0), textcoords="offset points", fontsize=6.5)
+        text.set(path_effects=[withStroke(linewidth=1.5, foreground="white")], in_layout=False)
+        boxes: list[Any] = []
+        for offset, align in LABEL_PLACES:
+            text.set(position=offset, **align)
+            box = text.get_window_extent()
+            if figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 and not box.count_overlaps(taken):
+                boxes.append((box.count_contains(points), len(boxes), box, {"position": offset, **align}))
+        if boxes:
+            _, _, box, where = min(boxes, key=lambda option: option[:2])
+            text.set(**where)
+            taken.append(box)
+        else:
+            text.remove()
 
 
 def overview(profile: Profile, path: Path) -> None:
@@ -151,9 +198,9 @@ def _leaks(axes: Any, profile: Profile) -> None:
         axes.legend(frameon=False)
 
 
-def _short(name: str, length: int = 32) -> str:
-    """The end of a long name, which tells more than its start."""
-    return _plain(name if len(name) <= length else f"…{name[1 - length :]}")
+def _short(name: str, length: int = 32, start: int = 0) -> str:
+    """The end of a long name, which tells more than its start, after the first `start` characters."""
+    return _plain(name if len(name) <= length else f"{name[:start]}…{name[start + 1 - length :]}")
 
 
 def _plain(name: str) -> str:

@@ -73,11 +73,11 @@ def test_from_suspects_through_review_to_a_retraction(doxa, model, tmp_path):
     code, text, _ = doxa("audit", model, model.parent / "b.tsv", "--top", 5, "--show", 2, "--out", suspects)
     assert code == 0
     assert "credence" in text
-    table = reviewed(suspects, ["accept", "reject"])
+    assert "review them as wrong, replace (the suggestion is right), right or unsure" in text
+    table = reviewed(suspects, ["wrong", "right"])
     doxa("review", "apply", suspects, "--out", decided)
     assert pl.read_csv(decided / "retracted.tsv", separator="\t").row(0)[:3] == table.row(0)[:3]
-    corrected = table["suggestion"][0] or ""
-    assert (decided / "added.tsv").exists() == bool(corrected)
+    assert not (decided / "added.tsv").exists()
     code, text, _ = doxa("update", model, "--retract", decided / "retracted.tsv", "--out", tmp_path / "m2")
     assert code == 0
     assert "retracted beliefs: mean credence" in text
@@ -117,6 +117,19 @@ def test_a_review_that_cannot_be_read_is_named_by_its_line(doxa, tmp_path):
     assert code == 1
     assert "no column 'finding'" in err
     assert doxa("complete", tmp_path / "none", "--out", tmp_path / "o.tsv", "--resume")[0] == 1
+
+
+def test_proposals_and_suspects_are_reviewed_as_csv(doxa, model, tmp_path):
+    missing, suspects = tmp_path / "missing.csv", tmp_path / "suspects.csv"
+    assert doxa("complete", model, "--out", missing, "--min-credence", 0, "--top", 3)[0] == 0
+    assert doxa("audit", model, model.parent / "b.tsv", "--out", suspects)[0] == 0
+    for file, answer, name in ((missing, "accept", "added"), (suspects, "wrong", "retracted")):
+        table = pl.read_csv(file, infer_schema=False)
+        assert "," in table["head"][0]  # squares of the board are named by two numbers
+        table.with_columns(review=pl.Series([answer] + [""] * (len(table) - 1))).write_csv(file, separator=";")
+        code, text, _ = doxa("review", "apply", file, "--out", tmp_path / name)
+        assert (code, f"{name}.tsv: 1 beliefs" in text) == (0, True)
+        assert files.read_frame(tmp_path / name / f"{name}.tsv").row(0)[1:4] == table.row(0)[:3]
 
 
 def test_help_teaches(doxa):

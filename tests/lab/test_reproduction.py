@@ -8,7 +8,7 @@ from doxa import formats
 from doxa.errors import BadFile, UsageError
 from doxa.lab import experiments, paper, report
 from doxa.lab.experiments import Run
-from doxa.lab.selection import TABLES
+from doxa.lab.selection import TABLES, experiments_of
 from tests.worlds import board
 
 SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1, "patience": 0}
@@ -130,11 +130,52 @@ def test_stored_results_are_read_under_the_present_names(tmp_path):
     assert result["evaluation_of_positives"] == {"entity": {}}
 
 
+def test_reproduce_takes_every_name_that_it_lists(doxa, tmp_path):
+    """Each name in the first column is understood, and stands for what its line says."""
+    for run in experiments.runs(["nell-pbe"]):
+        if run.seed < 2:
+            run.result(tmp_path).write_text("{}")
+    lines = doxa("reproduce", "list", "--out", tmp_path)[1].splitlines()
+    listed = {line.split()[0]: line.split()[1:] for line in lines if not line.startswith(" ")}
+    assert set(listed) == {"all", *(f"table{number}" for number in range(1, 7)), *experiments.every()}
+    for name, (first, *_) in listed.items():
+        runs = list(experiments.runs(experiments_of([name])))
+        assert first in (runs[0].experiment["data"], str(len({run.name for run in runs})))
+        assert f"of {len(runs)} run" in " ".join(listed[name])
+        assert doxa("reproduce", name, "--out", tmp_path / "none")[2].endswith("for example: --data ../shared/data\n")
+    assert " ".join(listed["nell-pbe"]) == "nell 2 of 3 runs with a result"
+    assert listed["table2"][:2] == ["5", "experiments"]
+    members = {name.strip(" ,") for line in lines if line.startswith(" ") for name in line.split(",") if name}
+    assert members == {name for names in TABLES.values() for name in names}
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("tabel4", "no experiment 'tabel4'. Did you mean 'table4'"),
+        ("nell-pbe.0", "no experiment 'nell-pbe.0'. Did you mean 'nell-pbe'"),
+        ("table7", "no experiment 'table7'. Did you mean 'table"),
+        ("fb16k*", "no experiment begins with 'fb16k'."),
+        ("al", "Did you mean 'all'"),
+    ],
+)
+def test_reproduce_refuses_other_names_with_near_ones(doxa, tmp_path, name, hint):
+    code, _, err = doxa("reproduce", "table1", name, "--out", tmp_path)
+    assert (code, hint in err) == (2, True)
+    assert err.endswith("`doxa reproduce list` lists them all\n")
+
+
+def test_names_of_experiments_and_tables_are_joined_once_each():
+    assert experiments_of(["table2", "nell-pbe", "nell-trans*"]) == list(TABLES["table2"])
+    assert experiments_of(["all"]) == list(experiments.every())
+    assert experiments_of([]) == []
+
+
 def test_reproduce_lists_refuses_and_reports(doxa, tmp_path):
     code, output, _ = doxa("reproduce", "list", "--out", tmp_path)
     assert code == 0
     assert "fb15k-transe" in output
-    assert "to be run" in output
+    assert "0 of 1 run with a result" in output
     code, _, err = doxa("reproduce", "fb15k-transe", "--out", tmp_path)
     assert (code, "needs --data" in err) == (2, True)
     code, output, _ = doxa("reproduce", "report", "--out", tmp_path)

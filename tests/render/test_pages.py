@@ -28,6 +28,9 @@ def test_a_map_page_stands_alone_and_holds_every_name():
     assert page.count("</script>") == 1
     assert "@POINTS@ &lt;b&gt;" in page
     assert "&lt;i&gt;" in page
+    assert re.findall(r'class="group">.*?</span>(.*?)</span>', page) == ["&lt;i&gt;", "0", "10"]  # groups with members
+    assert page.index('id="bar"') < page.index('id="map"')
+    assert "position: fixed; top" not in page  # nothing lies over the canvas
     assert not re.search(r'(src|href)="', page)
     points = json.loads(re.search(r"const points = (\[.*\]), colors", page)[1])
     assert [point[0] for point in points] == list(odd_map().names)

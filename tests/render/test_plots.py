@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from doxa.curation.map import Map
 from doxa.evaluation.calibration import Reliability
@@ -45,7 +46,29 @@ def test_entity_map(tmp_path):
     places = np.random.default_rng(0).random((len(ODD), 2))
     entities = Map("cost in $ and $", ODD, places, np.arange(len(ODD)) % 3, ("$head$", "tail", "both"))
     plots.entity_map(entities, tmp_path / "map.png")
-    assert size(tmp_path / "map.png") == (1170, 910)
+    assert size(tmp_path / "map.png") == (1170, 1040)
+
+
+@pytest.mark.parametrize("groups", [1, 14])
+def test_legend_and_labels_of_a_map_cover_no_point_and_no_other_label(tmp_path, monkeypatch, groups):
+    """As drawn: below the picture, within it, each name at most once."""
+    figures = []
+    monkeypatch.setattr(plots, "Figure", lambda **options: figures.append(Figure(**options)) or figures[0])
+    rng = np.random.default_rng(0)
+    names = tuple(f"a rather long name of entity {number}" for number in range(60))
+    labels = tuple(f"group {number} that has a long name" for number in range(groups))
+    entities = Map("r", names, rng.random((60, 2)), rng.integers(0, groups, 60), labels)
+    plots.entity_map(entities, tmp_path / "map.png", labeled=30)
+    axes, legend = figures[0].axes[0], figures[0].legends[0].get_window_extent()
+    assert not legend.count_contains(axes.transData.transform(entities.places))
+    assert figures[0].bbox.x0 <= legend.x0 < legend.x1 <= figures[0].bbox.x1
+    boxes = [text.get_window_extent() for text in axes.texts]
+    assert 20 <= len(boxes) <= 30
+    for number, box in enumerate(boxes):
+        assert not box.count_overlaps([*boxes[:number], *boxes[number + 1 :], legend])
+        assert 0 <= box.x0 < box.x1 <= figures[0].bbox.x1
+    shapes = {(tuple(dots.get_facecolor()[0]), len(dots.get_paths()[0].vertices)) for dots in axes.collections}
+    assert len(shapes) == len(axes.collections) == groups  # no two groups look alike
 
 
 @pytest.mark.parametrize("confidence", ["", "\t0.5"])
