@@ -27,7 +27,7 @@ SIMILAR_SLOT = 0.3
 Of the validation facts that training lacks, the slot's own entities cover 14 % (atlas), 39 % (NELL) and 69 % (FB15k);
 with this share it is 93, 63 and 99 %."""
 
-BEST = 10
+BEST = 5
 """New answers of a query that become candidates."""
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from doxa.calibration.confidence import confidence_input, fit_expected_confidence
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
 from doxa.calibration.labels import PRIOR_LABELS
+from doxa.calibration.proposals import ProposalCurve
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
 from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
 from doxa.calibration.thresholds import Numbers, Thresholds
@@ -38,7 +39,8 @@ class Judge:
     `rule` is the decision rule (`doxa.calibration.rules`), `thresholds` are its thresholds, and `weights` the weights
     of the rule `learned`. `curve` turns the calibration input into credence. `temperatures` scale the logits of
     answers, `mention_exponent` is the exponent of Pr(r|m) in Eq. 6 (1 in the paper). `unseen` are thresholds for
-    triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences.
+    triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences,
+    `proposals` that of new beliefs to credence (`doxa.calibration.proposals`).
     """
 
     rule: str
@@ -49,6 +51,7 @@ class Judge:
     weights: RuleWeights | None = None
     unseen: Thresholds | None = None
     expected_confidence: Curve | None = None
+    proposals: ProposalCurve | None = None
 
     def __repr__(self) -> str:
         count = int((~np.isnan(self.thresholds.by_relation)).sum())
@@ -82,7 +85,7 @@ class Judge:
         exponent = fit_mention_exponent(pbe, positives) if held_out and pbe.mention is not None else 1.0
         rule = "entities" if settings.decision_rule == "learned" and not held_out else settings.decision_rule
         judge = replace(cls.unfitted(pbe.relations, rule), mention_exponent=exponent)
-        expected = None
+        expected = proposals = None
         if can_classify:
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
             labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
@@ -90,11 +93,14 @@ class Judge:
                 judge = judge.refit(pbe, settings, facts, labeled)
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
             expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
+            if held_out:
+                proposals = ProposalCurve.fit(pbe, facts, positives.triples, settings.seed)
         return replace(
             judge,
             unseen=fit_unseen_thresholds(facts, unseen),
             temperatures=fit_temperatures(pbe, positives, facts, exponent) if held_out else Temperatures(),
             expected_confidence=expected,
+            proposals=proposals,
         )
 
     def refit(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
@@ -190,6 +196,7 @@ class Judge:
             weights=self.weights and self.weights.grow(relations),
             unseen=None,
             expected_confidence=self.expected_confidence and self.expected_confidence.grow(relations),
+            proposals=self.proposals and self.proposals.grow(relations),
         )
 
     def to_dict(self, relations: Vocabulary) -> dict[str, Any]:
@@ -208,6 +215,7 @@ class Judge:
                 "by_kind": [None if np.isnan(x) else float(x) for x in unseen.by_relation],
             },
             "expected_confidence": expected and expected.as_dict(name),
+            "proposals": self.proposals and self.proposals.as_dict(name),
         }
 
     @classmethod
@@ -222,6 +230,7 @@ class Judge:
             return rows
 
         weights, unseen, expected = stored["weights"], stored["unseen"], stored["expected_confidence"]
+        proposals = stored.get("proposals")
         return cls(
             rule=stored["rule"],
             thresholds=Thresholds.from_dict(stored["thresholds"], count, ids),
@@ -231,6 +240,7 @@ class Judge:
             weights=weights and RuleWeights.from_dict(weights, count, ids),
             unseen=unseen and Thresholds(np.array(unseen["by_kind"], float), unseen["overall"]),
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
+            proposals=proposals and ProposalCurve.from_dict(proposals, count, ids),
         )
 
 

@@ -92,21 +92,28 @@ class RuleWeights:
     overall: Numbers
 
     @classmethod
-    def fit(cls, features: Numbers, relation: Ids, label: NDArray[np.int8], relations: int) -> RuleWeights:
+    def fit(
+        cls,
+        features: Numbers,
+        relation: Ids,
+        label: NDArray[np.int8],
+        relations: int,
+        shrinkage: float = SHRINKAGE,
+    ) -> RuleWeights:
         """Logistic regression of labels on features, (n, k), over all and per relation.
 
         In units of standard deviations, a relation's weights are shrunk to the overall ones by the penalty
-        SHRINKAGE · (difference)².
+        shrinkage · (difference)².
         """
         spread = features.std(axis=0)
         spread = np.where(spread > 1e-6, spread, 1.0)  # a feature that is constant, but for rounding
         units = (features - features.mean(axis=0)) / spread
         start = np.zeros(features.shape[1] + 1)
-        overall = _logistic_regression(units, label, start)
+        overall = _logistic_regression(units, label, start, shrinkage)
         by_relation = np.tile(overall[:-1], (relations, 1))
         for number in np.unique(relation):
             rows = relation == number
-            by_relation[number] = _logistic_regression(units[rows], label[rows], overall)[:-1]
+            by_relation[number] = _logistic_regression(units[rows], label[rows], overall, shrinkage)[:-1]
         return cls(by_relation / spread, overall[:-1] / spread)
 
     def decision_score(self, features: Numbers, relation: Ids) -> Numbers:
@@ -135,12 +142,14 @@ class RuleWeights:
         return cls(by_relation, overall)
 
 
-def _logistic_regression(features: Numbers, label: NDArray[np.int8], center: Numbers) -> Numbers:
+def _logistic_regression(
+    features: Numbers, label: NDArray[np.int8], center: Numbers, shrinkage: float = SHRINKAGE
+) -> Numbers:
     """Weights and intercept, (k + 1,), of the logistic regression that is shrunk to `center`."""
     from scipy.optimize import minimize
 
     inputs, sign = np.column_stack([features, np.ones(len(features))]), np.where(label == 1, 1.0, -1.0)
-    penalty = np.append(np.full(features.shape[1], SHRINKAGE), SHRINKAGE / 20)
+    penalty = np.append(np.full(features.shape[1], shrinkage), shrinkage / 20)
 
     def loss(weights: Numbers) -> tuple[float, Numbers]:
         margins, away = sign * (inputs @ weights), weights - center

@@ -1,6 +1,8 @@
 """Completion: the most credible new beliefs of a whole knowledge base.
 
-`doxa.curation.search` finds them without scoring every candidate; the result is the same.
+Candidates are the best new answers to the queries (h, r, ?) and (?, r, t) of every relation
+(`doxa.calibration.candidates`). Their credence is the share of such candidates that is right, measured on validation
+facts that were hidden (`doxa.calibration.proposals`).
 """
 
 from __future__ import annotations
@@ -11,29 +13,43 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+import torch
 from numpy.typing import NDArray
 
+from doxa.calibration.candidates import CandidateTable, Pools, candidates
+from doxa.calibration.proposals import MISSING, ProposalCurve, missing_facts
+from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
-from doxa.curation.search import Search, SearchOptions
+from doxa.curation.audit import several_answers
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
-from doxa.data.vocabulary import Vocabularies
+from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
-from doxa.evaluation.protocol import ranks
 from doxa.model import Model
-from doxa.slots import ENTITY_SLOTS
+from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
+
+RARELY = 0.1
+"""Share of a relation's queries with several answers, below which a second answer contradicts the first."""
+
+PRECISION = 9
+"""Decimals of credence that decide the order; equal candidates are ordered by their odds, then by their ids."""
+
+GATHER = 100_000
+"""Candidates that are collected before the best of them are sorted out."""
 
 
 @dataclass(frozen=True, eq=False)
 class Proposals(Result):
     """New beliefs, the most credible first. `terms`, (n, 3), are Pr(h|r,t), Pr(r|h,t) and Pr(t|h,r).
 
-    `head_rank` and `tail_rank` are filtered ranks among all entities.
+    `head_rank` and `tail_rank` are the ranks among the new answers of the relation's kind; BEST + 1 stands for a lower
+    rank. `hidden` counts the validation facts that credence was fitted on, 0 if they were too few. `base_rate` is the
+    assumed share of true facts that is missing.
     """
 
     vocabularies: Vocabularies
@@ -42,6 +58,8 @@ class Proposals(Result):
     terms: Numbers
     head_rank: Numbers
     tail_rank: Numbers
+    hidden: int
+    base_rate: float
 
     def __len__(self) -> int:
         return len(self.triples)
@@ -50,13 +68,33 @@ class Proposals(Result):
         return self.to_frame().iter_rows(named=True)
 
     def __repr__(self) -> str:
-        span = f", credence {self.credence[0]:.3f} to {self.credence[-1]:.3f}" if len(self) else ""
-        return f"Proposals({len(self):,} new beliefs{span})"
+        if not len(self):
+            return "Proposals(no new beliefs)"
+        expected = f", {self.expected_right:,.0f} expected to be right" if self.hidden else ""
+        return f"Proposals({len(self):,} new beliefs, credence {self.credence[0]:.3f} to {self.credence[-1]:.3f}{expected})"
 
     @property
     def beliefs(self) -> Beliefs:
         """The proposed beliefs."""
         return Beliefs.from_triples(self.vocabularies, self.triples)
+
+    @property
+    def expected_right(self) -> float | None:
+        """How many of the proposals are expected to be right, the sum of credence; None without a fit."""
+        return float(self.credence.sum()) if self.hidden else None
+
+    @property
+    def basis(self) -> str:
+        """How the credence was measured, in a sentence."""
+        if not self.hidden:
+            return (
+                "not calibrated: too few validation facts were among the candidates, so credence is the geometric mean "
+                "of Pr(h|r,t) and Pr(t|h,r); take its order seriously, not its size"
+            )
+        return (
+            f"credence is the share of such candidates that turned out right when {self.hidden:,} validation facts were "
+            f"hidden, if {self.base_rate:.0%} of all true facts are missing"
+        )
 
     def to_frame(self) -> pl.DataFrame:
         """By name, with rank in the list, credence, the three terms, and the ranks of head and tail."""
@@ -70,13 +108,19 @@ class Proposals(Result):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The proposals as plain data."""
-        return {"proposals": self.to_frame().to_dicts()}
+        """The proposals as plain data, how many of them are expected to be right, and how that was measured."""
+        return {
+            "proposals": self.to_frame().to_dicts(),
+            "expected_right": self.expected_right,
+            "base_rate": self.base_rate,
+            "hidden": self.hidden,
+            "basis": self.basis,
+        }
 
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """Share of the work done, the current relation, candidates in the list, and the credence of the last of them."""
+    """Share of the work done, what is being done, candidates in the list, and the credence of the last of them."""
 
     fraction: float
     relation: str
@@ -84,16 +128,26 @@ class SearchProgress:
     last_credence: float
 
 
+@dataclass(frozen=True)
+class SearchOptions:
+    """What to search for; see `complete`. `entities` are ids, None for all; `missing` is the number of facts."""
+
+    entities: list[int] | None
+    min_credence: float
+    top: int
+    missing: float
+    contradicting: bool
+
+
 def complete(
     model: Model,
     *,
     relations: Sequence[str] | str = (),
     entities: Sequence[str] | str = (),
-    min_credence: float = 0.8,
+    min_credence: float = 0.2,
     top: int = 10_000,
-    any_entity: bool = False,
+    base_rate: float | None = None,
     contradicting: bool = True,
-    rows: int = 0,
     memory: int = 0,
     report: Callable[[SearchProgress], None] | None = None,
     checkpoint: Path | None = None,
@@ -101,57 +155,157 @@ def complete(
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
-    `relations` and `entities` restrict the search to beliefs about them. A candidate combines a head and a tail seen in
-    these slots of the relation; with `any_entity` one of them may be new there. Without `contradicting`, no second
-    answer is proposed where the relation rarely has two.
+    `relations` and `entities` restrict the search to beliefs about them. A candidate combines entities seen in these
+    slots of the relation or in similar ones, and is one of the best new answers to one of its two queries.
+    `base_rate` is the share of all true facts that the knowledge base lacks; a tenth by default. A larger share raises
+    every credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
-    `rows` is the number of queries scored at a time, 0 is automatic, within `memory` bytes. Neither changes the result.
-    `checkpoint` is a file that keeps the state of the search; `resume` continues from it.
+    `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
+    search; `resume` continues from it.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
         raise UsageError(f"min_credence is {min_credence}; expected a number from 0 to 1")
+    if base_rate is not None and not 0 < base_rate < 1:
+        raise UsageError(f"base_rate is {base_rate}; expected a number between 0 and 1")
     if top < 1:
         raise UsageError(f"top is {top}; expected at least 1")
     names = model.vocabularies
     ids = names.relations.require(relations) if relations else np.arange(len(names.relations))
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
-    search = Search(model, SearchOptions(about, min_credence, top, any_entity, contradicting), rows, memory)
-    work = [relation for relation in np.unique(ids).tolist() if search.can_search(relation)]
-    _run(search, work, report, checkpoint, resume)
+    missing = missing_facts(len(model.known), base_rate or MISSING)
+    search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report)
+    search.run(np.unique(ids).tolist(), checkpoint, resume)
     best = search.finish()
-    beliefs = Beliefs.from_triples(names, best.triples)
-    if report:
-        report(SearchProgress(1.0, "ranks", len(beliefs), search.last_credence))
-    head_rank, tail_rank = (
-        ranks(model.pbe, slot, beliefs, model.known, memory=memory).filtered for slot in ENTITY_SLOTS
+    terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory)
+    return Proposals(
+        vocabularies=names,
+        triples=best.triples,
+        credence=best.credence,
+        terms=np.exp(terms),
+        head_rank=best.ranks[:, 0],
+        tail_rank=best.ranks[:, 1],
+        hidden=search.curve.count if search.curve else 0,
+        base_rate=base_rate or MISSING,
     )
-    return Proposals(names, best.triples, best.credence, np.exp(best.log_terms), head_rank, tail_rank)
 
 
-def _run(
-    search: Search,
-    work: list[int],
-    report: Callable[[SearchProgress], None] | None,
-    checkpoint: Path | None,
-    resume: bool,
-) -> None:
-    """Search relation by relation, with progress and checkpoints."""
-    model = search.model
-    fingerprint = _fingerprint(model, [work, asdict(search.options)])
-    done = 0
-    if resume and checkpoint is not None:
-        done = search.restore(Checkpoint.load(checkpoint), fingerprint)
-    cost = np.cumsum([0, *(search.cost(relation) for relation in work)])
-    last_save = time.monotonic()
-    for place, relation in enumerate(work[done:], done):
-        if report:
-            name = model.vocabularies.relations[relation]
-            report(SearchProgress(cost[place] / cost[-1], name, len(search.best.triples), search.last_credence))
-        search.search(relation)
-        if checkpoint is not None and time.monotonic() - last_save > model.settings.checkpoint_seconds:
-            search.state(fingerprint, place + 1).save(checkpoint)
-            last_save = time.monotonic()
+class _Scored(NamedTuple):
+    """Scored candidates: ids (n, 3), credence (n,), what orders equal credence (n,), ranks of head and tail (n, 2)."""
+
+    triples: NDArray[np.int64]
+    credence: Numbers
+    order: Numbers
+    ranks: Numbers
+
+    @classmethod
+    def empty(cls) -> _Scored:
+        return cls(np.zeros((0, 3), np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
+
+    def take(self, rows: Ids | NDArray[np.bool_]) -> _Scored:
+        return _Scored(*(column[rows] for column in self))
+
+    def best_with(self, others: Sequence[_Scored], count: int) -> _Scored:
+        """The `count` most credible of these and others, in order."""
+        every = _Scored(*(np.concatenate(columns) for columns in zip(self, *others, strict=True)))
+        order = np.lexsort((*every.triples.T[::-1], -every.order.round(PRECISION), -every.credence.round(PRECISION)))
+        return every.take(order[:count])
+
+
+class _Search:
+    """The best candidates so far."""
+
+    def __init__(
+        self, model: Model, options: SearchOptions, memory: int, report: Callable[[SearchProgress], None] | None
+    ) -> None:
+        self.model, self.options, self.memory, self.report = model, options, memory, report
+        self.about = None if options.entities is None else np.array(options.entities)
+        self.pools = Pools(model.trained_facts)
+        self.curve = model.calibration.proposals or self._fitted()
+        self.single = {slot: several_answers(model.known, slot) < RARELY for slot in ENTITY_SLOTS}
+        self.best = _Scored.empty()
+        self._collected: list[_Scored] = []
+
+    def _fitted(self) -> ProposalCurve | None:
+        """The curve of a model that was saved without one, by an earlier version."""
+        model = self.model
+        return ProposalCurve.fit(
+            model.pbe, model.trained_facts, model.valid, model.settings.seed, lambda share: self._tell(0.0, "calibration")
+        )
+
+    @property
+    def last_credence(self) -> float:
+        """Credence of the last candidate of a full list, otherwise the smallest credence allowed."""
+        full = len(self.best.credence) == self.options.top
+        return float(self.best.credence[-1]) if full else self.options.min_credence
+
+    def _tell(self, fraction: float, what: str) -> None:
+        if self.report:
+            self.report(SearchProgress(fraction, what, len(self.best.triples), self.last_credence))
+
+    def run(self, relations: list[int], checkpoint: Path | None, resume: bool) -> None:
+        """Search relation by relation, with progress and checkpoints."""
+        model, done = self.model, 0
+        work = [relation for relation in relations if self.pools.cost(relation)]
+        fingerprint = _fingerprint(model, [work, asdict(self.options)])
+        if resume and checkpoint is not None:
+            done = self._restore(Checkpoint.load(checkpoint), fingerprint)
+        cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
+        last_save = time.monotonic()
+        for place, relation in enumerate(work[done:], done):
+            self._tell(cost[place] / cost[-1], model.vocabularies.relations[relation])
+            self._search(relation)
+            if checkpoint is not None and time.monotonic() - last_save > model.settings.checkpoint_seconds:
+                self._state(fingerprint, place + 1).save(checkpoint)
+                last_save = time.monotonic()
+
+    def _search(self, relation: int) -> None:
+        """Add the candidates of one relation that are credible enough."""
+        model = self.model
+        table = candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory)
+        table = table.take(self._allowed(table, relation))
+        if self.curve is None:
+            credence = order = np.exp(table.log_pr.mean(axis=1))
+        else:
+            order = self.curve.odds(table)
+            credence = self.curve.credence(table, self.options.missing)
+        enough = credence.round(PRECISION) >= round(self.options.min_credence, PRECISION)
+        self._collected.append(_Scored(table.triples, credence, order, table.ranks).take(enough))
+        if sum(len(part.credence) for part in self._collected) > max(self.options.top, GATHER):
+            self._gather()
+
+    def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
+        """Which candidates are no second answers, unless these are allowed or usual."""
+        allowed = np.ones(len(table), bool)
+        if not self.options.contradicting:
+            for column, slot in enumerate(ENTITY_SLOTS):
+                if self.single[slot][relation]:
+                    allowed &= table.known[:, column] == 0
+        return allowed
+
+    def _gather(self) -> None:
+        self.best = self.best.best_with(self._collected, self.options.top)
+        self._collected = []
+
+    def finish(self) -> _Scored:
+        """The best candidates of all relations."""
+        self._gather()
+        self._tell(1.0, "probabilities")
+        return self.best
+
+    def _state(self, fingerprint: str, done: int) -> Checkpoint:
+        """The state of the search after `done` relations."""
+        self._gather()
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(part)) for name, part in self.best._asdict().items()}
+        return Checkpoint(tensors, {"inputs": fingerprint, "done": done})
+
+    def _restore(self, checkpoint: Checkpoint, fingerprint: str) -> int:
+        """Continue from the state of an earlier search; returns how many relations are done."""
+        if checkpoint.state.get("inputs") != fingerprint:
+            raise UsageError("the unfinished search was of another model or had other options",
+                             "resume=False starts a new search", remedy="new_search")  # fmt: skip
+        self.best = _Scored(**{name: tensor.numpy() for name, tensor in checkpoint.tensors.items()})
+        return int(checkpoint.state["done"])
 
 
 def _fingerprint(model: Model, options: Any) -> str:
