@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
@@ -33,8 +33,6 @@ LABELS = {
     "nll": "log loss",
 }
 """How tasks and metrics are called."""
-
-SHOWN = {"no difference": "no difference shown"}
 
 
 def show_ranking(title: str, rows: Mapping[str, Metrics], popularity: Mapping[str, Metrics] | None = None) -> None:
@@ -86,7 +84,7 @@ def show_evaluation(evaluation: Evaluation) -> None:
     if evaluation.confidence:
         mean = popularity.confidence if popularity else None
         mse, mae = (f" [dim]({value:.4f})[/]" for value in (mean.mse, mean.mae)) if mean else ("", "")
-        note = "   [dim](always the mean confidence of the known facts)[/]" if mean else ""
+        note = "   [dim](in parentheses: always the mean of known facts)[/]" if mean else ""
         errors = evaluation.confidence
         out.print(f"[bold]Confidence[/]   MSE {errors.mse:.4f}{mse}   MAE {errors.mae:.4f}{mae}{note}")
     if evaluation.calibration:
@@ -157,19 +155,19 @@ def show_comparison(comparison: Comparison, a: str, b: str) -> None:
         done = "left out here, --keep-known keeps them" if comparison.protocol["left_out"] else "this favors that model"
         say(f"Warning: {known['a']:,} of these beliefs are facts that A was trained or validated on, {known['b']:,} "
             f"that B was; {done}.")  # fmt: skip
-    tasks = dict.fromkeys(one.task for one in comparison.differences)
-    headings = ("", "A", "B", "B − A", "95 % interval", "B is")
-    rows: list[tuple[str, ...]] = []
-    for task in tasks:
-        rows.append((f"{TITLES[task]}{' (lower is better)' if task == 'calibration' else ''}", *[""] * 5))
-        rows += [_difference(one) for one in comparison.differences if one.task == task]
+    rows = comparison.differences
     if rows:
-        show_table("", headings, rows)
+        out.print(f"\n[dim]{'':13}{'A':>9}{'B':>9}{'B − A':>11}  {'95 % interval':22}B is[/]")
+    for task in dict.fromkeys(one.task for one in rows):
+        out.print(f"[bold]{TITLES[task]}[/]{' (lower is better)' if task == 'calibration' else ''}")
+        for one in rows:
+            if one.task == task:
+                say(_difference(one))
     for task, reason in comparison.skipped.items():
         say(f"{task}: not compared, {reason}")
     if rows:
         better, worse, same = (comparison.count(verdict) for verdict in ("better", "worse", "no difference"))
-        say(f"\nOf {len(comparison.differences)} metrics, B is better in {better} and worse in {worse}; "
+        say(f"\nOf {len(rows)} metrics, B is better in {better} and worse in {worse}; "
             f"in {same} these beliefs show no difference.")  # fmt: skip
     _show_sample(comparison.protocol)
     if rows:
@@ -181,15 +179,14 @@ def show_comparison(comparison: Comparison, a: str, b: str) -> None:
         _note("Chance: of 20 metrics in which two models are equally good, about 1 shows a difference all the same.")
 
 
-def _difference(one: Difference) -> tuple[str, ...]:
-    """A row of the table: shares as percentages, their differences in percentage points (pp)."""
+def _difference(one: Difference) -> str:
+    """A line of the table: shares as percentages, their differences in percentage points (pp)."""
     share = one.metric.startswith("hits") or one.metric == "accuracy"
-    value: Callable[[float], str] = "{:.1%}".format if share else "{:.4f}".format
-    change: Callable[[float], str] = (lambda x: f"{100 * x:+.1f}") if share else "{:+.4f}".format
+    a, b = (f"{value:.1%}" if share else f"{value:.4f}" for value in (one.a, one.b))
+    changes = (one.difference, one.low, one.high)
+    difference, low, high = (f"{100 * value:+.1f}" if share else f"{value:+.4f}" for value in changes)
     unit = " pp" if share else ""
-    interval = f"{change(one.low)} to {change(one.high)}{unit}"
-    verdict = SHOWN.get(one.verdict, one.verdict)
-    return f"  {LABELS[one.metric]}", value(one.a), value(one.b), change(one.difference) + unit, interval, verdict
+    return f"  {LABELS[one.metric]:11}{a:>9}{b:>9}{difference + unit:>11}  {f'{low} to {high}{unit}':22}{one.verdict}"
 
 
 def _show_sample(protocol: Mapping[str, Any]) -> None:
