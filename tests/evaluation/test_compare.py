@@ -10,13 +10,14 @@ import pytest
 import doxa
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
+from doxa.data.vocabulary import Vocabulary
 from doxa.errors import CannotAnswer, UsageError
 from doxa.evaluation import compare as module
 from doxa.evaluation.compare import FEWEST, bootstrap_interval, compare, paired
 from doxa.evaluation.report import evaluate
 from doxa.model import fit
 from tests import reference
-from tests.worlds import beliefs
+from tests.worlds import beliefs, random_beliefs, random_model
 
 SETTINGS = {
     "dimension": 8,
@@ -141,16 +142,28 @@ def test_a_belief_is_drawn_with_both_its_ranks_and_its_negative(poor, good, part
     assert sizes == [len(parts[2])] * 2 + [result.protocol["judged"] // 2] * 2
 
 
-def test_both_are_filtered_by_the_facts_of_both(good, parts):
-    """B knows one more tail of a question: the tail is no rival of the answer in A either."""
-    asked = parts[2].encode(good.vocabularies).take(np.array([0]))
-    table = parts[2].to_frame().head(1)
+@pytest.mark.parametrize("swapped", [False, True])
+def test_both_are_filtered_by_the_facts_of_both(poor, parts, swapped):
+    """One model knows all other tails of a question: they are no rivals of the answer in the other model either."""
+    asked, table = parts[2].encode(poor.vocabularies), parts[2].to_frame().head(1)
     rivals = np.array([[asked.head[0], asked.relation[0], e] for e in range(40) if e != asked.tail[0]])
-    knowing = replace(good, valid=np.concatenate([good.valid, rivals]))
-    result = compare(good, knowing, table, ["entity"])
-    heads = evaluate(good, table, ["entity"]).entity.filtered_heads.mrr
-    assert [one.a for one in result.differences if one.metric == "mrr"] == pytest.approx([(1 + heads) / 2])
+    knowing = replace(poor, valid=np.concatenate([poor.valid, rivals]))
+    result = compare(*((knowing, poor) if swapped else (poor, knowing)), table, ["entity"])
+    alone = evaluate(poor, table, ["entity"]).entity
+    assert alone.filtered_tails.mrr < 1
+    assert result.differences[0].a == pytest.approx((1 + alone.filtered_heads.mrr) / 2)
     assert result.differences[0].difference == 0
+
+
+def test_words_that_only_one_model_knows_count_for_it(parts):
+    model, _ = random_model(seed=1)
+    no_words = Vocabulary(pl.Series([], dtype=pl.String), "word")
+    silent = replace(model, vocabularies=replace(model.vocabularies, words=no_words))
+    asked, _ = random_beliefs(2)
+    result = compare(silent, model, asked, ["relation"], keep_known=True).differences[0]
+    assert result.b == pytest.approx(evaluate(model, asked, ["relation"]).relation.filtered.mrr)
+    assert result.a == pytest.approx(evaluate(silent, asked, ["relation"]).relation.filtered.mrr)
+    assert result.a != result.b
 
 
 def test_known_facts_are_left_out_and_counted(poor, good, parts):
@@ -161,6 +174,7 @@ def test_known_facts_are_left_out_and_counted(poor, good, parts):
     assert result.protocol["left_out"] == 9 + len(parts[1])
     assert result.protocol["beliefs"] == len(parts[2])
     assert result.differences == compare(wider, poor, parts[2], ["entity"]).differences
+    assert compare(poor, wider, leaking, ["entity"]).protocol["left_out"] == 9 + len(parts[1])
     kept = compare(wider, poor, leaking, ["entity"], keep_known=True)
     assert (kept.protocol["beliefs"], kept.protocol["left_out"]) == (len(leaking), 0)
     with pytest.raises(CannotAnswer, match="known facts of a model"):

@@ -18,7 +18,7 @@ from doxa.evaluation.report import evaluate
 from doxa.model import fit
 from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
-from tests.worlds import beliefs, board, random_beliefs
+from tests.worlds import beliefs, board, random_beliefs, random_model
 
 SETTINGS = {"dimension": 8, "epochs": 20, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
@@ -79,32 +79,37 @@ def test_an_unknown_name_has_the_frequency_zero(parts):
 
 
 @pytest.mark.parametrize("validated", [True, False])
-def test_verdicts_use_thresholds_of_the_models_own_validation_facts(model, parts, validated):
-    if not validated:
-        model = replace(model, valid=np.zeros((0, 3), np.int64))
+def test_verdicts_use_thresholds_of_the_models_own_validation_facts(validated):
+    model, _ = random_model(seed=0, facts=150)
+    facts = np.random.default_rng(0).permutation(model.train)
+    model = replace(model, train=facts[:60], valid=facts[60:90] if validated else facts[:0])
+    tested = Beliefs.from_triples(model.vocabularies, facts[90:])
     fitted_on = Beliefs.from_triples(model.vocabularies, model.valid if validated else model.train)
     labeled = labeled_beliefs(fitted_on, model.known, model.settings.seed, model.settings.negatives_from)
     popularity = Popularity(model.trained_facts)
-    thresholds = Thresholds.fit(popularity.plausibility(labeled), labeled.relation, labeled.label, 2)
-    judged = labeled_beliefs(parts[2].encode(model.vocabularies), model.known.union(parts[2].triples), 0)
+    thresholds = Thresholds.fit(popularity.plausibility(labeled), labeled.relation, labeled.label, 4)
+    judged = labeled_beliefs(tested, model.known.union(tested.triples), 0)
     expected = popularity.plausibility(judged) >= thresholds.of(judged.relation)
     assert popularity_verdicts(model, judged).tolist() == expected.tolist()
-    if validated:
-        result = evaluate(model, parts[2], ["classification"])
-        truth = judged.label == 1
-        assert result.popularity.classification.accuracy == np.mean(expected == truth)
+    result = evaluate(model, tested, ["classification"])
+    assert result.popularity.classification.accuracy == np.mean(expected == (judged.label == 1))
 
 
-def test_the_report_has_popularity_by_the_same_protocol(model, parts):
-    result = evaluate(model, parts[2], filter="train", candidates="relation")
-    asked = parts[2].encode(model.vocabularies)
-    facts = model.trained_facts
-    both = [ranks(Popularity(facts), slot, asked, facts, facts.seen(slot)) for slot in ENTITY_SLOTS]
+@pytest.mark.parametrize(("rule", "candidates"), [("all", "all"), ("train", "relation")])
+def test_the_report_has_popularity_by_the_same_protocol(rule, candidates):
+    model, _ = random_model(seed=0, facts=150)
+    model = replace(model, train=model.train[::2], valid=model.train[1::4])
+    asked = Beliefs.from_triples(model.vocabularies, random_model(seed=0, facts=150)[0].train[3::4])
+    result = evaluate(model, asked, filter=rule, candidates=candidates)
+    facts, popularity = model.trained_facts, Popularity(model.trained_facts)
+    known = facts if rule == "train" else model.known.union(asked.triples)
+    pools = [facts.seen(slot) if candidates == "relation" else None for slot in ENTITY_SLOTS]
+    both = [ranks(popularity, slot, asked, known, pool) for slot, pool in zip(ENTITY_SLOTS, pools, strict=True)]
     baseline = result.popularity.entity
     assert baseline.filtered.mrr == pytest.approx(np.mean([1 / part.filtered for part in both]))
     assert baseline.raw.mr == pytest.approx(np.mean([part.raw for part in both]))
     assert set(baseline.by_category) == set(result.entity.by_category)
-    relation = ranks(Popularity(facts), Slot.RELATION, asked, facts)
+    relation = ranks(popularity, Slot.RELATION, asked, known)
     assert result.popularity.relation.filtered.mrr == pytest.approx(np.mean(1 / relation.filtered))
     assert result.popularity.confidence is None
     assert result.seconds.keys() >= {"entity", "popularity"}
