@@ -95,7 +95,7 @@ def evaluation(arguments: argparse.Namespace) -> dict[str, Any]:
     train, valid, test = (doxa.read(arguments.data / f"{part}.tsv") for part in ("train", "valid", "test"))
     model = doxa.fit(train, valid, dimension=arguments.dimension, score="complex", time_budget=1.0, validation_sample=1)
     began = time.perf_counter()
-    report = doxa.evaluate(model, test, "entity")
+    report = doxa.evaluate(model, test, "entity", popularity=False)
     ours = time.perf_counter() - began
     theirs = pykeen(arguments, "evaluation", "complex", "--questions", str(arguments.questions))
     whole = theirs["evaluation_seconds"] * 2 * report.protocol["queries"] / theirs["questions"]
@@ -108,7 +108,7 @@ def quality(arguments: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {}
     for score, settings in QUALITY.items():
         model = doxa.fit(train, valid, time_budget=arguments.budget, workers=os.cpu_count(), **settings)
-        ours = doxa.evaluate(model, test, "entity").entity
+        ours = doxa.evaluate(model, test, "entity", popularity=False).entity
         results[f"doxa {score}"] = {"mrr": ours.filtered.mrr, "hits@10": ours.filtered.hits[10]}
         questions = str(arguments.questions or 5000)
         theirs = pykeen(arguments, "quality", score, "--seconds", str(arguments.budget), "--questions", questions)

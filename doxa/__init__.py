@@ -19,6 +19,7 @@ _PUBLIC = {
     "BadModel": "doxa.errors",
     "Beliefs": "doxa.data.beliefs",
     "CannotAnswer": "doxa.errors",
+    "Comparison": "doxa.evaluation.compare",
     "DoxaError": "doxa.errors",
     "Evaluation": "doxa.evaluation.report",
     "Explanation": "doxa.curation.explanation",
@@ -32,6 +33,7 @@ _PUBLIC = {
     "Tuning": "doxa.training.tuning",
     "UnknownName": "doxa.errors",
     "UsageError": "doxa.errors",
+    "compare": "doxa.evaluation.compare",
     "evaluate": "doxa.evaluation.report",
     "fit": "doxa.model",
     "inspect": "doxa.formats",
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from doxa.data.profile import Profile
     from doxa.data.splits import split
     from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
+    from doxa.evaluation.compare import Comparison, compare
     from doxa.evaluation.report import Evaluation, evaluate
     from doxa.formats import inspect, read, write
     from doxa.inference.answer import Answer
@@ -66,6 +69,7 @@ __all__ = [
     "BadModel",
     "Beliefs",
     "CannotAnswer",
+    "Comparison",
     "DoxaError",
     "Evaluation",
     "Explanation",
@@ -79,6 +83,7 @@ __all__ = [
     "Tuning",
     "UnknownName",
     "UsageError",
+    "compare",
     "evaluate",
     "fit",
     "inspect",

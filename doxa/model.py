@@ -185,11 +185,14 @@ class Model:
         seed: int = 0,
         report: Callable[[str], None] | None = None,
         memory: int = 0,
+        popularity: bool = True,
     ) -> Evaluation:
         """Measure the model on test beliefs; see `doxa.evaluation.report.evaluate`."""
         from doxa.evaluation.report import evaluate
 
-        return evaluate(self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report, memory)
+        return evaluate(
+            self, Beliefs.of(beliefs), tasks, filter, candidates, rank_all, seed, report, memory, popularity
+        )
 
     def calibrate(
         self,

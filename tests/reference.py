@@ -250,6 +250,25 @@ def ece(credence, true, bins):
     return total / len(order)
 
 
+def popularity(triples, entities, relation, slot):
+    """How often each entity stands in that slot of the relation."""
+    return [sum(t[1] == relation and t[slot] == entity for t in triples) for entity in range(entities)]
+
+
+def known_answers(triples, triple, slot):
+    """What the known triples have in that slot where they agree with this one in the others."""
+    return {t[slot] for t in triples if all(t[other] == triple[other] for other in range(3) if other != slot)}
+
+
+def paired_bootstrap(a, b, random, rounds, coverage=0.95):
+    """The interval of the mean of b − a over beliefs drawn with replacement, by drawing them one round at a time."""
+    means = []
+    for _ in range(rounds):
+        rows = random.integers(0, len(a), len(a))
+        means.append(sum(b[i] - a[i] for i in rows) / len(a))
+    return np.percentile(means, [50 * (1 - coverage), 50 * (1 + coverage)])
+
+
 def distmult(h, r, t):
     """Σ h · r · t"""
     return sum(a * b * c for a, b, c in zip(h, r, t, strict=True))

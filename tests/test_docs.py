@@ -53,7 +53,17 @@ def test_dir_shows_the_public_names():
 
 
 def test_what_the_main_methods_return_is_public():
-    results = {"Answer", "Evaluation", "Explanation", "Judgment", "Profile", "Proposals", "Suspects", "Tuning"}
+    results = {
+        "Answer",
+        "Comparison",
+        "Evaluation",
+        "Explanation",
+        "Judgment",
+        "Profile",
+        "Proposals",
+        "Suspects",
+        "Tuning",
+    }
     assert {name for name in doxa.__all__ if is_result(getattr(doxa, name))} == results
 
 

@@ -24,6 +24,7 @@ REMEDIES = {
     "out": "choose another place with --out",
     "url": "if the archive is elsewhere, pass --from URL",
     "question": "for example: doxa ask MODEL Lyon 'located in' '?'",
+    "keep_known": "to compare on known facts all the same, pass --keep-known",
     "list_settings": "`doxa settings` lists them all",
     "list_systems": "`doxa systems` lists all systems and scores, and what each can answer",
     "list_experiments": "`doxa reproduce list` lists them all",

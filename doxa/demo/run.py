@@ -9,21 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from doxa import formats
-from doxa.calibration.thresholds import Thresholds
 from doxa.config import Settings
 from doxa.curation.audit import audit
 from doxa.curation.explain import explain
 from doxa.data.beliefs import Beliefs
-from doxa.data.negatives import labeled_beliefs
 from doxa.demo import atlas
 from doxa.errors import BadFile
-from doxa.evaluation.popularity import Popularity
-from doxa.evaluation.report import Evaluation, classification_report, entity_report, evaluate, relation_report
+from doxa.evaluation.report import Evaluation, evaluate, relation_report
 from doxa.inference import Answer
 from doxa.model import Model
 from doxa.render import plots
+from doxa.render.evaluation import show_ranking
 from doxa.render.pages import explanation_page
-from doxa.render.terminal import busy, out, say, show_ranking, show_table, training_progress
+from doxa.render.terminal import busy, out, say, show_table, training_progress
 from doxa.training.fit import fit_to_folder
 
 SETTINGS = Settings(dimension=100, epochs=30, scale=1.5, patience=0)
@@ -57,7 +55,7 @@ def run(folder: Path, force: bool = False) -> None:
         model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
     with busy("evaluating on the test beliefs"):
         evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
-    _results(model, evaluation, valid, test)
+    _results(model, evaluation, test)
     _questions(model)
     _suspects(model, train, world.planted, folder)
     plots.learning_curve(model.curve, folder / "learning_curve.png")
@@ -82,31 +80,25 @@ def _clear(folder: Path, force: bool) -> None:
     shutil.rmtree(folder)
 
 
-def _results(model: Model, evaluation: Evaluation, valid: Beliefs, test: Beliefs) -> None:
-    """Print the metrics beside those of a baseline that ranks by frequency."""
-    popularity = Popularity(model.trained_facts)
-    known = model.known.union(test.triples)
+def _results(model: Model, evaluation: Evaluation, test: Beliefs) -> None:
+    """Print the metrics beside those of the popularity baseline."""
+    popularity, known = evaluation.popularity, model.known.union(test.triples)
     assert evaluation.entity
     assert evaluation.relation
     assert evaluation.classification
-    entity = {
-        "frequency baseline": entity_report(popularity, test, known, model.trained_facts).filtered,
-        "doxa": evaluation.entity.filtered,
-    }
+    assert popularity
+    assert popularity.entity
+    assert popularity.relation
+    assert popularity.classification
+    entity = {"popularity baseline": popularity.entity.filtered, "doxa": evaluation.entity.filtered}
     relation = {
-        "frequency baseline": relation_report(popularity, test, known).filtered,
+        "popularity baseline": popularity.relation.filtered,
         "doxa, entities alone": relation_report(model.pbe, test, known, "pair").filtered,
         "doxa, words alone": relation_report(model.pbe, test, known, "mention").filtered,
         "doxa, entities and words": evaluation.relation.filtered,
     }
-    validation, tested = (labeled_beliefs(part, known, 0) for part in (valid, test))
-    assert validation.label is not None
-    thresholds = Thresholds.fit(
-        popularity.plausibility(validation), validation.relation, validation.label, popularity.relations
-    )
-    decision = popularity.plausibility(tested) >= thresholds.of(tested.relation)
     accuracy = [
-        ("frequency baseline", f"{classification_report(decision, tested).accuracy:.1%}"),
+        ("popularity baseline", f"{popularity.classification.accuracy:.1%}"),
         ("doxa", f"{evaluation.classification.accuracy:.1%}"),
     ]
     show_ranking(f"Entity prediction: heads and tails of {len(test):,} test beliefs, filtered ranks", entity)

@@ -109,6 +109,13 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: i
     )
 
 
+def reliability_of_share(labeled: Beliefs) -> Reliability:
+    """Reliability of always answering the share of true beliefs: a single bin, in which credence and truth agree."""
+    assert labeled.label is not None
+    true = labeled.label == 1
+    return Reliability.of(np.full(len(true), true.mean()), true, bins=1)
+
+
 def intervals(credence: Numbers, true: NDArray[np.bool_], seed: int = 0) -> dict[str, tuple[float, float]]:
     """Bootstrap intervals of ECE, Brier score and log loss, of coverage WIDTH."""
     random = np.random.default_rng([seed, 8])

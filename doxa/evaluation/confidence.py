@@ -36,17 +36,41 @@ class ConfidenceReport:
         return asdict(self)
 
 
+@dataclass(frozen=True)
+class ConfidenceErrors:
+    """Squared and absolute error of predicted confidences."""
+
+    mse: float
+    mae: float
+
+    @classmethod
+    def of(cls, predicted: Numbers, confidence: Numbers) -> ConfidenceErrors:
+        error = predicted - confidence
+        return cls(mse=float((error**2).mean()), mae=float(np.abs(error).mean()))
+
+    def as_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def confidence_of_mean(model: Model, beliefs: Beliefs) -> ConfidenceErrors | None:
+    """The errors of always answering the mean confidence of the known facts; None where no fact carries any."""
+    known = model.known_confidence[~np.isnan(model.known_confidence)]
+    if not len(known):
+        return None
+    return ConfidenceErrors.of(np.full(len(beliefs), known.mean()), beliefs.confidence)
+
+
 def confidence_report(model: Model, beliefs: Beliefs, memory: int = 0) -> ConfidenceReport:
     """The report on beliefs with confidence, in the ids of the model and with known names."""
     from scipy.stats import spearmanr
 
     expected = model.confidence(beliefs, memory)
-    error = expected - beliefs.confidence
+    errors = ConfidenceErrors.of(expected, beliefs.confidence)
     triples, relevance = with_known_tails(model, beliefs.where(beliefs.confidence > 0))
     varied = np.ptp(expected) > 0 and np.ptp(beliefs.confidence) > 0
     return ConfidenceReport(
-        mse=float((error**2).mean()),
-        mae=float(np.abs(error).mean()),
+        mse=errors.mse,
+        mae=errors.mae,
         spearman=float(spearmanr(expected, beliefs.confidence).statistic) if varied else 0.0,
         ndcg=ndcg(model, triples, relevance, memory),
         ndcg_exponential=ndcg(model, triples, 2**relevance - 1, memory),

@@ -19,8 +19,9 @@ from doxa.data.negatives import has_negatives, labeled_beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, one_of
-from doxa.evaluation.calibration import CalibrationReport, calibration_report
-from doxa.evaluation.confidence import ConfidenceReport, confidence_report
+from doxa.evaluation.calibration import CalibrationReport, Reliability, calibration_report, reliability_of_share
+from doxa.evaluation.confidence import ConfidenceErrors, ConfidenceReport, confidence_of_mean, confidence_report
+from doxa.evaluation.popularity import Popularity, popularity_verdicts
 from doxa.evaluation.protocol import CandidateRule, Ranker, ranks
 from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.inference.judgment import judge
@@ -84,9 +85,31 @@ class ClassificationReport:
         return {"accuracy": self.accuracy, "accuracy_of_seen": self.accuracy_of_seen, "by_relation": self.by_relation}
 
 
+@dataclass(frozen=True)
+class PopularityReport:
+    """The figures of the popularity baseline on the same beliefs, by the same protocol.
+
+    Entities are ranked by their frequency in that slot of the relation, relations by their frequency. Beliefs are
+    classified by the frequency of both entities. `confidence` is of always answering the mean confidence of the known
+    facts, `calibration` of always answering the share of true beliefs.
+    """
+
+    entity: EntityReport | None = None
+    relation: RelationReport | None = None
+    classification: ClassificationReport | None = None
+    confidence: ConfidenceErrors | None = None
+    calibration: Reliability | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name).as_dict() for name in TASKS if getattr(self, name) is not None}
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluation(Result):
-    """The reports of the tasks, the protocol, and the reason for each task that is missing."""
+    """The reports of the tasks, the protocol, and the reason for each task that is missing.
+
+    `popularity` has the same figures for a baseline that answers with what is frequent.
+    """
 
     entity: EntityReport | None = None
     relation: RelationReport | None = None
@@ -97,21 +120,27 @@ class Evaluation(Result):
     seconds: dict[str, float] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     peak_rss_mb: float = 0.0
+    popularity: PopularityReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
         done = {name: getattr(self, name).as_dict() for name in TASKS if getattr(self, name) is not None}
+        if self.popularity:
+            done["popularity"] = self.popularity.as_dict()
         about = {"protocol": self.protocol, "seconds": self.seconds, "peak_rss_mb": self.peak_rss_mb}
         return done | about | ({"skipped": self.skipped} if self.skipped else {})
 
     def to_frame(self) -> pl.DataFrame:
-        """One row per task and metric: task, metric (such as filtered.mrr), value."""
+        """One row per task and metric: task, metric (such as filtered.mrr), value, and that of the popularity baseline
+        (null where it has none)."""
+        baseline = dict(_numbers(self.popularity.as_dict())) if self.popularity else {}
         rows = [
-            (task, metric, value)
+            (task, metric, value, baseline.get(f"{task}.{metric}"))
             for task in TASKS
             if getattr(self, task) is not None
             for metric, value in _numbers(getattr(self, task).as_dict())
         ]
-        return pl.DataFrame(rows, schema={"task": pl.String, "metric": pl.String, "value": pl.Float64}, orient="row")
+        schema = {"task": pl.String, "metric": pl.String, "value": pl.Float64, "popularity": pl.Float64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def __repr__(self) -> str:
         parts = [f"{self.protocol.get('queries', 0):,} beliefs"]
@@ -147,25 +176,25 @@ def evaluate(
     seed: int = 0,
     report: Callable[[str], None] | None = None,
     memory: int = 0,
+    popularity: bool = True,
 ) -> Evaluation:
     """Run the tasks that the beliefs allow.
 
     `filter` takes other known facts out of the ranking: of train, valid and the test beliefs (all), or of train alone.
     `candidates` are all entities or those seen in that slot of the relation. Beliefs labeled false are ranked only with
     `rank_all`. `seed` decides the negatives made for beliefs without labels. `report` is called with each task's name.
-    `memory` bounds the tables of scores in bytes; 0 = automatic.
+    `memory` bounds the tables of scores in bytes; 0 = automatic. With `popularity`, every task is also run for a
+    baseline that answers with what is frequent in training.
     """
-    tasks = tasks.replace(",", " ").split() if isinstance(tasks, str) else tasks
-    unknown = [task for task in tasks if task not in TASKS]
-    if unknown or not tasks:
-        raise UsageError(f"no task {unknown[0] if unknown else ''!r}; expected some of {', '.join(TASKS)}")
+    tasks = task_names(tasks, TASKS)
     one_of("filter", filter, ("all", "train"))
     one_of("candidates", candidates, ("all", "relation"))
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
     labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
-    run = _tasks(model, beliefs, ranked, known, labeled, candidates == "relation", memory)
+    inputs = (model, beliefs, ranked, known, labeled, candidates == "relation", memory)
+    run = _tasks(*inputs)
     reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"}
     if judged & set(tasks) - reasons.keys() and not labeled().seen.any():
@@ -179,6 +208,13 @@ def evaluate(
         began = time.monotonic()
         done[task] = run[task]()
         seconds[task] = round(time.monotonic() - began, 3)
+    if popularity and done:
+        began = time.monotonic()
+        if report:
+            report("popularity")
+        baseline = _popularity_tasks(*inputs)
+        done["popularity"] = PopularityReport(**{task: baseline[task]() for task in done})
+        seconds["popularity"] = round(time.monotonic() - began, 3)
     protocol = {
         "filter": filter,
         "ties": "expected",
@@ -190,6 +226,15 @@ def evaluate(
     }
     skipped = {task: reason for task, reason in reasons.items() if task in tasks}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
+
+
+def task_names(tasks: Sequence[str] | str, choices: Sequence[str]) -> Sequence[str]:
+    """The names of tasks, as a list or in a text; a name that is not among the choices is an error."""
+    names = tasks.replace(",", " ").split() if isinstance(tasks, str) else tasks
+    unknown = [name for name in names if name not in choices]
+    if unknown or not names:
+        raise UsageError(f"no task {unknown[0] if unknown else ''!r}; expected some of {', '.join(choices)}")
+    return names
 
 
 def _tasks(
@@ -212,6 +257,27 @@ def _tasks(
         "calibration": lambda: calibration_report(
             model, labeled().where(labeled().seen), ranked.where(ranked.seen), memory
         ),
+    }
+
+
+def _popularity_tasks(
+    model: Model,
+    beliefs: Beliefs,
+    ranked: Beliefs,
+    known: TripleIndex,
+    labeled: Callable[[], Beliefs],
+    of_relation: bool,
+    memory: int,
+) -> dict[str, Callable[[], Any]]:
+    """What each task runs for the popularity baseline, on the beliefs that the model is measured on."""
+    popularity = Popularity(model.trained_facts)
+    confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
+    return {
+        "entity": lambda: entity_report(popularity, ranked, known, model.trained_facts, of_relation, memory),
+        "relation": lambda: relation_report(popularity, ranked, known, memory=memory),
+        "classification": lambda: classification_report(popularity_verdicts(model, labeled()), labeled()),
+        "confidence": lambda: confidence_of_mean(model, confident),
+        "calibration": lambda: reliability_of_share(labeled().where(labeled().seen)),
     }
 
 

@@ -159,7 +159,7 @@ def _evaluate(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
     Data with mentions: relation prediction by entities alone and by words alone. Data with confidence: entity MRR
     weighted by confidence.
     """
-    report = evaluate(model, test, tasks).as_dict()
+    report = evaluate(model, test, tasks, popularity=False).as_dict()
     report.get("classification", {}).pop("by_relation", None)
     known = test.encode(model.vocabularies)
     ranked = known.positives()

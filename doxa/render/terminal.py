@@ -16,9 +16,6 @@ from rich.table import Table
 
 if TYPE_CHECKING:
     from doxa.data.profile import Profile
-    from doxa.evaluation.calibration import CalibrationReport
-    from doxa.evaluation.ranks import Metrics
-    from doxa.evaluation.report import Evaluation
     from doxa.training.loop import Progress as TrainingProgress
     from doxa.training.tuning import TrialRecord, Tuning
 
@@ -196,75 +193,6 @@ def _count(part: Mapping[str, Any], name: str) -> str:
         return ""
     share = f" ({part[name] / part['beliefs']:.1%})" if name == "reversed_pair_in_train" else ""
     return f"{part[name]:,}{share}"
-
-
-def show_ranking(title: str, rows: Mapping[str, Metrics]) -> None:
-    """One line of ranking metrics per name."""
-    width = max(len(name) for name in rows)
-    out.print(f"\n[bold]{title}[/]")
-    headings = ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10")
-    out.print(f"[dim]{'':{width}}" + "".join(f"{heading:>11}" for heading in headings) + "[/]")
-    for name, metrics in rows.items():
-        shares = "".join(f"{share:11.1%}" for share in metrics.hits.values())
-        say(f"{name:{width}}{metrics.mr:11,.1f}{metrics.mrr:11.3f}{shares}")
-
-
-def show_evaluation(evaluation: Evaluation) -> None:
-    """The report of `doxa evaluate` as text."""
-    if evaluation.entity:
-        parts = {"raw": evaluation.entity.raw, "filtered": evaluation.entity.filtered}
-        parts |= {"  heads": evaluation.entity.filtered_heads, "  tails": evaluation.entity.filtered_tails}
-        parts |= {f"  {kind}": metrics for kind, metrics in evaluation.entity.by_category.items()}
-        show_ranking("Entity inference", parts)
-    if evaluation.relation:
-        ranks = {"raw": evaluation.relation.raw, "filtered": evaluation.relation.filtered}
-        show_ranking("Relation prediction", ranks)
-    out.print()
-    if evaluation.classification:
-        c = evaluation.classification
-        seen = "" if c.accuracy == c.accuracy_of_seen else f", {c.accuracy_of_seen:.1%} where all names are known"
-        out.print(f"[bold]Triplet classification[/]   accuracy {c.accuracy:.1%}{seen}")
-    if evaluation.confidence:
-        out.print(f"[bold]Confidence[/]   MSE {evaluation.confidence.mse:.4f}   MAE {evaluation.confidence.mae:.4f}")
-    if evaluation.calibration:
-        show_calibration(evaluation.calibration)
-    for task, reason in evaluation.skipped.items():
-        out.print(f"[dim]{task}: not run, {escape(reason)}[/]")
-    _show_protocol(evaluation)
-
-
-def _show_protocol(evaluation: Evaluation) -> None:
-    p = evaluation.protocol
-    unseen = f", {p['unseen']:,} of them with unseen names (ranked as a guess)" if p["unseen"] else ""
-    judged = f"{p['judged']:,} judged, negatives: {p['negatives']}; " if p["judged"] else ""
-    out.print(
-        f"[dim]{p['queries']:,} beliefs{unseen}; filter {p['filter']}, ties {p['ties']}, candidates {p['candidates']}; "
-        f"{judged}{sum(evaluation.seconds.values()):.1f} s, peak memory {evaluation.peak_rss_mb:,.0f} MB[/]",
-        soft_wrap=True,
-    )
-
-
-def show_calibration(report: CalibrationReport) -> None:
-    """Calibration of credence and of the probabilities of answers, before and after the fit."""
-
-    def with_interval(name: str, value: float) -> str:
-        low, high = report.intervals[name]
-        return f"{value:.4f} ({low:.4f} to {high:.4f})"
-
-    rows: list[tuple[Any, ...]] = [
-        ("before", *(f"{value:.4f}" for value in report.before.as_dict().values())),
-        ("calibrated", *(with_interval(name, value) for name, value in report.after.as_dict().items())),
-    ]
-    show_table("Credence", ("", "ECE", "Brier", "log loss"), rows)
-    out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
-    if report.answers:
-        rows = [
-            (kind, f"{slot.temperature:.2f}", f"{slot.nll_before:.3f} → {slot.nll:.3f}",
-             f"{slot.ece_before:.3f} → {slot.ece:.3f}")
-            for kind, slot in report.answers.items()
-        ]  # fmt: skip
-        headings = ("asked for", "temperature", "−log Pr(truth)", "ECE of the top answer")
-        show_table("Probabilities of answers, before and after their temperature", headings, rows)
 
 
 def show_info(info: Mapping[str, Any], defaults: Mapping[str, Any], effective: Mapping[str, str] | None = None) -> None:

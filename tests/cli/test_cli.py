@@ -93,6 +93,7 @@ def test_train_ask_judge_evaluate(doxa, data, tmp_path):
     report = json.loads((tmp_path / "report.json").read_text())
     assert set(report) == {
         "entity", "relation", "classification", "calibration", "protocol", "seconds", "peak_rss_mb", "skipped",
+        "popularity",
     }  # fmt: skip
     assert set(report["entity"]) == {
         "raw", "filtered", "filtered_heads", "filtered_tails", "by_category", "by_frequency",
@@ -124,7 +125,17 @@ def test_data_inspect_finds_leaks_and_unseen_names(doxa, tmp_path):
 
 
 def test_help_teaches(doxa):
-    for command in ((), ("train",), ("ask",), ("judge",), ("evaluate",), ("demo",), ("settings",), ("data", "inspect")):
+    for command in (
+        (),
+        ("train",),
+        ("ask",),
+        ("judge",),
+        ("evaluate",),
+        ("compare",),
+        ("demo",),
+        ("settings",),
+        ("data", "inspect"),
+    ):
         code, text, _ = doxa(*command, "--help")
         assert code == 0
         assert "Usage" in text

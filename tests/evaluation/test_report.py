@@ -1,4 +1,4 @@
-"""Evaluation by the protocol: labels, filters, candidates, made negatives, and the popularity baseline."""
+"""Evaluation by the protocol: labels, filters, candidates and made negatives."""
 
 import json
 
@@ -12,8 +12,6 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.popularity import Popularity
-from doxa.evaluation.protocol import ranks
 from doxa.evaluation.report import evaluate
 from doxa.inference import judge
 from doxa.model import fit
@@ -124,17 +122,6 @@ def test_the_confidence_task_measures_the_error_of_the_estimate():
     assert result.mse > 0
 
 
-def test_popularity_answers_with_the_most_frequent():
-    sample = beliefs([("a", "r", "x"), ("b", "r", "x"), ("c", "r", "y"), ("a", "s", "y")])
-    facts = TripleIndex(sample.triples, len(sample.vocabularies.entities), 2)
-    popularity = Popularity(facts)
-    ask = sample.take(np.array([0, 2]))
-    assert ranks(popularity, Slot.TAIL, ask, facts).raw.tolist() == [1.0, 2.0]
-    assert ranks(popularity, Slot.RELATION, sample, facts).raw.tolist() == [1.0, 1.0, 1.0, 2.0]
-    plausible = popularity.plausibility(sample)
-    assert plausible[0] > plausible[2] > plausible[3] - 1e-9
-
-
 def test_every_part_of_the_report_is_data(model, parts):
     text = json.dumps(evaluate(model, parts[2]).as_dict())
     assert "NaN" not in text
@@ -144,7 +131,7 @@ def test_every_part_of_the_report_is_data(model, parts):
 def test_an_evaluation_is_a_result(model, parts):
     result = evaluate(model, parts[2], ["entity", "classification"])
     frame = result.to_frame()
-    assert frame.columns == ["task", "metric", "value"]
+    assert frame.columns == ["task", "metric", "value", "popularity"]
     assert set(frame["task"]) == {"entity", "classification"}
     value = frame.filter(task="entity", metric="filtered.mrr")["value"].item()
     assert value == result.entity.filtered.mrr

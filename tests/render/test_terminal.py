@@ -1,12 +1,7 @@
 """The terminal: what is printed, where, and that names are printed as they are."""
 
 import logging
-from types import SimpleNamespace
 
-import numpy as np
-
-from doxa.evaluation.calibration import Reliability
-from doxa.evaluation.ranks import Metrics
 from doxa.formats import inspect
 from doxa.render import terminal
 
@@ -40,46 +35,6 @@ def test_tables_align_numbers_and_print_names_as_they_are(capsys):
     assert len(lines[3].rstrip()) == len(lines[4].rstrip())
     terminal.show_table("", ("name",), [])
     assert "name" in capsys.readouterr().out
-
-
-def test_ranking_has_a_line_per_name(capsys):
-    metrics = Metrics(12.5, 0.25, {1: 0.1, 3: 0.2, 10: 0.5})
-    terminal.show_ranking("Entity inference", {"raw": metrics, "filtered": metrics})
-    text = capsys.readouterr().out
-    assert "Entity inference" in text
-    assert text.splitlines()[-1].split() == ["filtered", "12.5", "0.250", "10.0%", "20.0%", "50.0%"]
-
-
-def test_an_evaluation_says_what_was_not_run_and_by_which_protocol(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    metrics = Metrics(2.0, 0.5, {1: 0.1, 3: 0.2, 10: 0.5})
-    reliability = Reliability(np.array([0.5]), np.array([0.5]), np.array([1]), 0.1, 0.2, 0.3)
-    slot = SimpleNamespace(temperature=1.5, nll_before=2.0, nll=1.0, ece_before=0.2, ece=0.1)
-    terminal.show_evaluation(
-        SimpleNamespace(
-            entity=SimpleNamespace(
-                raw=metrics, filtered=metrics, filtered_heads=metrics, filtered_tails=metrics,
-                by_category={"1-N": metrics},
-            ),
-            relation=None,
-            classification=SimpleNamespace(accuracy=0.75, accuracy_of_seen=0.8),
-            confidence=SimpleNamespace(mse=0.01, mae=0.1),
-            calibration=SimpleNamespace(
-                before=reliability, after=reliability, accuracy=0.9, answers={"tail": slot},
-                intervals={"ece": (0.0, 0.2), "brier": (0.1, 0.3), "nll": (0.2, 0.4)},
-            ),
-            skipped={"relation": f"no {ODD}"},
-            protocol={"queries": 1000, "unseen": 3, "filter": "all", "ties": "expected", "candidates": "all",
-                      "judged": 20, "negatives": "made"},
-            seconds={"entity": 1.5},
-            peak_rss_mb=123.4,
-        )
-    )  # fmt: skip
-    text = capsys.readouterr().out
-    for part in ("1-N", "accuracy 75.0%, 80.0% where all names are known", "MSE 0.0100", "0.1000 (0.0000 to 0.2000)",
-                 "2.000 → 1.000", f"relation: not run, no {ODD}", "1,000 beliefs, 3 of them with unseen names",
-                 "20 judged, negatives: made; 1.5 s, peak memory 123 MB"):  # fmt: skip
-        assert part in text
 
 
 def test_an_inspection_lists_counts_relations_and_inverses(capsys, tmp_path):
