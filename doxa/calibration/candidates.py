@@ -54,7 +54,7 @@ class Pools:
         """The candidates of a slot, sorted."""
         row = 2 * relation + ENTITY_SLOTS.index(slot)
         start, end = self._table.indptr[row : row + 2]
-        return self._table.indices[start:end].astype(np.int64)
+        return np.asarray(self._table.indices[start:end], np.int64)
 
     def cost(self, relation: int) -> int:
         """Number of queries of a relation."""
@@ -65,9 +65,9 @@ class Pools:
 class CandidateTable:
     """Candidates of one relation or several, and what their credence is read from.
 
-    `triples` (n, 3). `log_pr` (n, 2) are log Pr(h|r,t) and log Pr(t|h,r) among the answers not yet known; `ranks` (n, 2)
-    the ranks of head and tail among these answers, BEST + 1 if the entity is not among the best; `known` (n, 2) how many
-    heads and tails are known. Columns belong to the slots head and tail.
+    `triples` (n, 3). `log_pr` (n, 2) are log Pr(h|r,t) and log Pr(t|h,r) among the answers not yet known. `ranks`
+    (n, 2) are the ranks of head and tail among these answers, BEST + 1 if the entity is not among the best. `known`
+    (n, 2) counts the known heads and tails. Columns belong to the slots head and tail.
     """
 
     triples: NDArray[np.int64]
@@ -126,22 +126,52 @@ def candidates(
     asked = {slot: pools.of(relation, slot.other) for slot in ENTITY_SLOTS}
     if about is not None:
         asked = {slot: np.intersect1d(entities, about) for slot, entities in asked.items()}
-    found = {slot: _answers(pbe, known, pools, relation, slot, asked[slot], memory) for slot in ENTITY_SLOTS}
-    keys = np.unique(np.concatenate([answers.keys for answers in found.values()]))
+    answers = {slot: _answers(pbe, known, pools, relation, slot, asked[slot], memory) for slot in ENTITY_SLOTS}
+    keys = np.unique(np.concatenate([part.keys for part in answers.values()]))
     pairs = dict(zip(ENTITY_SLOTS, np.divmod(keys, pbe.entities), strict=True))
     for slot in ENTITY_SLOTS:  # what the other slot's answers are asked in turn
         more = np.setdiff1d(pairs[slot.other], asked[slot])
         if len(more):
-            found[slot] = _joined(found[slot], _answers(pbe, known, pools, relation, slot, more, memory))
+            answers[slot] = _joined(answers[slot], _answers(pbe, known, pools, relation, slot, more, memory))
     logits, ranks = np.zeros(len(keys)), np.full((len(keys), 2), BEST + 1.0)
-    for column, answers in enumerate(found.values()):
-        place = np.minimum(np.searchsorted(keys, answers.keys), max(len(keys) - 1, 0))
-        listed = keys[place] == answers.keys if len(keys) else np.zeros(0, bool)
-        logits[place[listed]], ranks[place[listed], column] = answers.logits[listed], answers.ranks[listed]
+    for column, part in enumerate(answers.values()):
+        place = np.minimum(np.searchsorted(keys, part.keys), max(len(keys) - 1, 0))
+        listed = keys[place] == part.keys if len(keys) else np.zeros(0, bool)
+        logits[place[listed]], ranks[place[listed], column] = part.logits[listed], part.ranks[listed]
     triples = np.stack([pairs[Slot.HEAD], np.full(len(keys), relation), pairs[Slot.TAIL]], axis=1)
-    log_pr = [logits - found[slot].log_total[pairs[slot.other]] for slot in ENTITY_SLOTS]
+    log_pr = [logits - answers[slot].log_total[pairs[slot.other]] for slot in ENTITY_SLOTS]
     counts = [known.count_answers(slot, *triples.T) for slot in ENTITY_SLOTS]
     return CandidateTable(triples, np.minimum(np.stack(log_pr, 1), 0.0), ranks, np.stack(counts, 1))
+
+
+@torch.no_grad()
+def hidden_candidates(pbe: PBE, known: TripleIndex, pools: Pools, hidden: NDArray[np.int64]) -> CandidateTable:
+    """Known facts of one relation, (n, 3), as the candidates they would be if each of them alone were not known.
+
+    A fact that would be no candidate is left out.
+    """
+    relation = int(hidden[0, Slot.RELATION])
+    log_pr, ranks = np.zeros((len(hidden), 2)), np.zeros((len(hidden), 2))
+    for column, slot in enumerate(ENTITY_SLOTS):
+        pool = torch.from_numpy(pools.of(relation, slot))
+        for rows in pbe.blocks(len(hidden), pbe.entities):
+            batch = Batch.of_triples(*torch.from_numpy(hidden[rows]).T)
+            truth = batch.column(slot)
+            query, answer = known.answers(slot, *hidden[rows].T)
+            other = answer != truth.numpy()[query]
+            distribution = pbe.distribution(slot, batch, without=(query[other], answer[other]))
+            columns, seen = distribution.columns, torch.isin(truth, pbe.seen[slot])
+            place = torch.searchsorted(columns, truth.contiguous()).clamp_max(len(columns) - 1)
+            in_table = distribution.logits.gather(1, place[:, None]).squeeze(1)
+            logit = torch.where(seen, in_table, pbe.belief_logit(batch))  # rounded like the logits it is compared with
+            among = distribution.logits.index_select(1, torch.searchsorted(columns, pool))
+            rank = torch.where(seen, 1 + (among > logit[:, None]).sum(1), BEST + 1).clamp_max(BEST + 1)
+            log_pr[rows, column] = (logit - distribution.log_total).double().numpy()
+            ranks[rows, column] = rank.numpy()
+    counts = [known.count_answers(slot, *hidden.T) - 1 for slot in ENTITY_SLOTS]
+    table = CandidateTable(hidden, np.minimum(log_pr, 0.0), ranks, np.stack(counts, 1))
+    in_pools = [np.isin(hidden[:, slot], pools.of(relation, slot)) for slot in ENTITY_SLOTS]
+    return table.take(in_pools[0] & in_pools[1] & (ranks <= BEST).any(axis=1))
 
 
 def _answers(
@@ -172,5 +202,9 @@ def _answers(
 
 def _joined(first: _Answers, second: _Answers) -> _Answers:
     """The answers to both sets of queries."""
-    columns = (np.concatenate(pair) for pair in zip(first[:3], second[:3], strict=True))
-    return _Answers(*columns, np.where(np.isnan(first.log_total), second.log_total, first.log_total))
+    return _Answers(
+        np.concatenate([first.keys, second.keys]),
+        np.concatenate([first.logits, second.logits]),
+        np.concatenate([first.ranks, second.ranks]),
+        np.where(np.isnan(first.log_total), second.log_total, first.log_total),
+    )

@@ -1,16 +1,16 @@
 """Credence of proposals: the share of proposals of such rank and probability that is right.
 
-Training lacks the validation facts. They are hidden from the candidates of completion (`doxa.calibration.candidates`),
-and the odds that a candidate is one of them are fitted:
+Training lacks the V validation facts. Each of them is hidden in turn and joins the candidates of completion
+(`doxa.calibration.candidates`); the share g of hidden facts among candidates with such features is fitted:
 
-    odds of a validation fact = g / (1 − g),    g = curve(weights · features)
+    g = curve(weights · features),    g / (1 − g) = hidden facts per candidate
 
-Other missing facts are as likely to be ranked so as validation facts are. With M of them missing beside V validation
-facts, the probability that a candidate is a missing fact is
+A missing fact is a candidate with features like those of a hidden fact. If M facts are missing, the share of missing
+facts among the candidates is
 
     credence = min(1, M / V · g / (1 − g))
 
-M cannot be learned from a knowledge base. It is stated as the base rate: the share of true facts that is missing.
+M cannot be learned from a knowledge base. It is stated as the base rate, M / (M + facts of training).
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.calibration.candidates import CandidateTable, Pools, candidates
+from doxa.calibration.candidates import CandidateTable, Pools, candidates, hidden_candidates
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_shares
 from doxa.calibration.rules import RuleWeights
 from doxa.calibration.thresholds import Numbers
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.pbe import PBE
+from doxa.slots import Slot
 
 log = logging.getLogger(__name__)
 
 MISSING = 0.1
-"""Share of true facts that is missing from the knowledge base, unless stated otherwise."""
+"""Share of facts that the training facts lack, unless stated otherwise."""
 
 MAX_SCORES = 1e9
 """Scores of queries against entities that the fit may need; beyond it, a sample of the relations is used."""
@@ -45,6 +46,9 @@ SAMPLE = 100_000
 LEAST = 0.003
 """Odds in the rough fit from which on a candidate is used in the second one."""
 
+SUPPORT = 200
+"""Candidates that must show a share of validation facts for it to be believed."""
+
 SHRINKAGE, FOLDS = 10.0, 3
 """Penalty on the weights of a relation, and parts of the cross-fit.
 
@@ -54,14 +58,16 @@ the top. Chosen by log loss of held-out candidates on FB15k and the atlas; 3 and
 
 @dataclass(frozen=True, eq=False)
 class ProposalCurve:
-    """From the features of a candidate to the odds that it is one of `count` validation facts.
+    """From the features of a candidate to the number of hidden facts per candidate, of `count` validation facts.
 
-    `rough` (9,) are weights and offset of the rough fit, by which hopeless candidates are dropped early.
+    `rough` (9,) are weights and offset of the rough fit, by which hopeless candidates are dropped early. `ceiling` is
+    the highest share of validation facts among at least SUPPORT candidates: no curve is trusted beyond it.
     """
 
     rough: Numbers
     weights: RuleWeights
     curve: Curve
+    ceiling: float
     count: int
 
     @classmethod
@@ -73,12 +79,11 @@ class ProposalCurve:
         seed: int = 0,
         report: Callable[[float], None] | None = None,
     ) -> ProposalCurve | None:
-        """Fit to the candidates that are not in `facts`, those of training; None where too few are in `valid`."""
+        """Fit to the candidates of a model that was trained on `facts`; None where too few facts of `valid` are."""
         hidden = TripleIndex(valid, facts.entities, facts.relations).without(facts.triples)
         if len(hidden) < MIN_LABELS:
             return None
-        table = _sampled(pbe, facts, hidden, np.random.default_rng([seed, 16]), report)
-        right = hidden.contains(*table.triples.T)
+        table, right = _sampled(pbe, facts, hidden, np.random.default_rng([seed, 16]), report)
         if min(right.sum(), (~right).sum()) < MIN_LABELS:
             return None
         rough = _rough_fit(table.features, right, np.random.default_rng([seed, 17]))
@@ -97,15 +102,16 @@ class ProposalCurve:
             rows = part == number
             scores[rows] = weights(~rows).decision_score(features[rows], relation[rows])
         curve = fit_shares(scores, relation, right.astype(float), facts.relations, seed)
-        return cls(rough, weights(np.ones(len(table), bool)), curve, len(hidden))
+        ceiling = _ceiling(curve.probability(scores, relation), right)
+        return cls(rough, weights(np.ones(len(table), bool)), curve, ceiling, len(hidden))
 
     def odds(self, table: CandidateTable) -> Numbers:
-        """The odds that each candidate is one of the hidden validation facts, (n,); 0 for a hopeless one."""
+        """Hidden facts per candidate with such features, (n,); 0 for a hopeless candidate."""
         odds = np.zeros(len(table))
         rows = np.flatnonzero(_rough_odds(self.rough, table) >= LEAST)
         hopeful = table.take(rows)
         scores = self.weights.decision_score(hopeful.features, hopeful.relation)
-        share = np.clip(self.curve.probability(scores, hopeful.relation), 0.0, 1 - 1e-9)
+        share = np.minimum(self.curve.probability(scores, hopeful.relation), self.ceiling)
         odds[rows] = share / (1 - share)
         return odds
 
@@ -123,6 +129,7 @@ class ProposalCurve:
             "rough": self.rough.tolist(),
             "weights": self.weights.as_dict(names),
             "curve": self.curve.as_dict(names),
+            "ceiling": self.ceiling,
             "count": self.count,
         }
 
@@ -133,14 +140,14 @@ class ProposalCurve:
             rough=np.array(stored["rough"], float),
             weights=RuleWeights.from_dict(stored["weights"], relations, ids),
             curve=Curve.from_dict(stored["curve"], relations, ids),
+            ceiling=float(stored["ceiling"]),
             count=int(stored["count"]),
         )
 
 
-def missing_facts(known: int, base_rate: float = 0.0) -> float:
-    """How many facts are missing beside `known` facts if the share `base_rate` of all is; 0 stands for MISSING."""
-    share = base_rate or MISSING
-    return known * share / (1 - share)
+def missing_facts(trained: int, base_rate: float) -> float:
+    """How many facts are missing beside those of training, if that is the share `base_rate` of both."""
+    return trained * base_rate / (1 - base_rate)
 
 
 def _sampled(
@@ -149,18 +156,24 @@ def _sampled(
     hidden: TripleIndex,
     random: np.random.Generator,
     report: Callable[[float], None] | None,
-) -> CandidateTable:
-    """The candidates of relations with hidden facts: of all of them, or of a sample within MAX_SCORES."""
-    pools = Pools(facts)
+) -> tuple[CandidateTable, NDArray[np.bool_]]:
+    """The candidates and hidden facts of all relations that have some, or of a sample within MAX_SCORES.
+
+    Also which of them are hidden facts.
+    """
+    pools, known = Pools(facts), facts.union(hidden.triples)
     relations = random.permutation(np.flatnonzero(hidden.counts))
-    cost = np.cumsum([pools.cost(relation) for relation in relations]) * float(facts.entities)
+    cost = np.cumsum([pools.cost(r) + 2 * hidden.counts[r] for r in relations]) * float(facts.entities)
     used = relations[: max(1, int(np.searchsorted(cost, MAX_SCORES, side="right")))]
-    tables = []
+    others, facts_hidden = [], []
     for place, relation in enumerate(used.tolist()):
-        tables.append(candidates(pbe, facts, pools, relation))
+        of_relation = hidden.triples[hidden.triples[:, Slot.RELATION] == relation]
+        others.append(candidates(pbe, known, pools, relation))
+        facts_hidden.append(hidden_candidates(pbe, known, pools, of_relation))
         if report:
             report((place + 1) / len(used))
-    return CandidateTable.concat(tables)
+    table = CandidateTable.concat(others + facts_hidden)
+    return table, np.arange(len(table)) >= sum(map(len, others))
 
 
 def _rough_fit(features: Numbers, right: NDArray[np.bool_], random: np.random.Generator) -> Numbers:
@@ -175,6 +188,14 @@ def _rough_fit(features: Numbers, right: NDArray[np.bool_], random: np.random.Ge
     regression = LogisticRegression(max_iter=300).fit(features[rows] / spread, right[rows])
     offset = regression.intercept_[0] + np.log(len(sample) / len(others))
     return np.append(regression.coef_[0] / spread, offset)
+
+
+def _ceiling(share: Numbers, right: NDArray[np.bool_]) -> float:
+    """The highest share of validation facts among the SUPPORT or more best candidates; half a candidate is wrong."""
+    order = np.argsort(-share, kind="stable")
+    count = np.arange(1, len(order) + 1)
+    shares = np.cumsum(right[order]) / (count + 0.5)
+    return float(shares[min(SUPPORT, len(order)) - 1 :].max())
 
 
 def _rough_odds(rough: Numbers, table: CandidateTable) -> Numbers:

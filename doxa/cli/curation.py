@@ -33,8 +33,9 @@ RelationsOption = Annotated[
 EntitiesOption = Annotated[
     list[str] | None, typer.Option("--entity", help="Only beliefs about this entity; repeatable.")
 ]
-AnyEntityOption = Annotated[
-    bool, typer.Option("--any-entity", help="Also entities never seen in that slot of the relation; slower.")
+MissingOption = Annotated[
+    float,
+    typer.Option("--base-rate", help="Share of all true facts that the knowledge base lacks.", min=0.0001, max=0.9999),
 ]
 ContradictingOption = Annotated[
     bool,
@@ -49,18 +50,22 @@ def complete(
     out: ReviewFile,
     relation: RelationsOption = None,
     entity: EntitiesOption = None,
-    min_credence: Annotated[float, typer.Option(help="Least credence of a proposal.", min=0, max=1)] = 0.8,
+    min_credence: Annotated[float, typer.Option(help="Least credence of a proposal.", min=0, max=1)] = 0.2,
     top: Annotated[int, typer.Option(help="Maximum number of proposals.", min=1)] = 10_000,
-    any_entity: AnyEntityOption = False,
+    base_rate: MissingOption = 0.1,
     contradicting: ContradictingOption = True,
     memory: MemoryOption = "",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search that --out was begun with.")] = False,
 ) -> None:
     """Find what is missing: the most credible new beliefs of the whole knowledge base.
 
-    Writes one row per proposal: credence, the probabilities of head, relation and tail (Eqs 8–10), and the rank among
-    all heads and tails not yet known. Fill the column `review` with accept, reject or unsure, then run
+    Writes one row per proposal: credence, the probabilities of head, relation and tail (Eqs 8–10), and the ranks of
+    head and tail among the answers not yet known. Fill the column `review` with accept, reject or unsure, then run
     `doxa review apply`. Continue a search that was stopped with --resume.
+
+    Credence is the share of such proposals that turned out right when validation facts were hidden. No file tells how
+    many true facts a knowledge base lacks: --base-rate states it, and a larger share raises every credence. The last
+    lines say how many proposals are expected to be right.
 
     Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
     """
@@ -83,7 +88,7 @@ def complete(
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            any_entity=any_entity, contradicting=contradicting, memory=memory_limit(memory), report=report,
+            base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
@@ -91,7 +96,12 @@ def complete(
     terminal.say(f"{out}: {len(proposals):,} new beliefs")
     if len(proposals):
         first, last = proposals.credence[0], proposals.credence[-1]
-        terminal.say(f"credence {first:.3f} to {last:.3f}; review them, then run `doxa review apply`")
+        expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
+        terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
+        terminal.say(proposals.basis)
+        terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
+    else:
+        terminal.remark(f"none has a credence of {min_credence:g} or more; a smaller --min-credence may show some")
 
 
 def audit(

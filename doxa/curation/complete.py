@@ -30,7 +30,7 @@ from doxa.data.results import Result
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
 from doxa.model import Model
-from doxa.slots import ENTITY_SLOTS, Slot
+from doxa.slots import ENTITY_SLOTS
 from doxa.training.checkpoint import Checkpoint
 
 RARELY = 0.1
@@ -49,7 +49,7 @@ class Proposals(Result):
 
     `head_rank` and `tail_rank` are the ranks among the new answers of the relation's kind; BEST + 1 stands for a lower
     rank. `hidden` counts the validation facts that credence was fitted on, 0 if they were too few. `base_rate` is the
-    assumed share of true facts that is missing.
+    assumed share of missing facts: missing / (missing + facts of training).
     """
 
     vocabularies: Vocabularies
@@ -71,7 +71,8 @@ class Proposals(Result):
         if not len(self):
             return "Proposals(no new beliefs)"
         expected = f", {self.expected_right:,.0f} expected to be right" if self.hidden else ""
-        return f"Proposals({len(self):,} new beliefs, credence {self.credence[0]:.3f} to {self.credence[-1]:.3f}{expected})"
+        span = f"credence {self.credence[0]:.3f} to {self.credence[-1]:.3f}"
+        return f"Proposals({len(self):,} new beliefs, {span}{expected})"
 
     @property
     def beliefs(self) -> Beliefs:
@@ -92,8 +93,8 @@ class Proposals(Result):
                 "of Pr(h|r,t) and Pr(t|h,r); take its order seriously, not its size"
             )
         return (
-            f"credence is the share of such candidates that turned out right when {self.hidden:,} validation facts were "
-            f"hidden, if {self.base_rate:.0%} of all true facts are missing"
+            f"credence is the share of such proposals that was right when {self.hidden:,} validation facts "
+            f"were hidden, if {self.base_rate:.2g} of the facts are missing"
         )
 
     def to_frame(self) -> pl.DataFrame:
@@ -157,8 +158,8 @@ def complete(
 
     `relations` and `entities` restrict the search to beliefs about them. A candidate combines entities seen in these
     slots of the relation or in similar ones, and is one of the best new answers to one of its two queries.
-    `base_rate` is the share of all true facts that the knowledge base lacks; a tenth by default. A larger share raises
-    every credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
+    `base_rate` is the share of facts that the training facts lack, a tenth by default; a larger share raises every
+    credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
     search; `resume` continues from it.
@@ -173,7 +174,7 @@ def complete(
     names = model.vocabularies
     ids = names.relations.require(relations) if relations else np.arange(len(names.relations))
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
-    missing = missing_facts(len(model.known), base_rate or MISSING)
+    missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
     search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report)
     search.run(np.unique(ids).tolist(), checkpoint, resume)
     best = search.finish()
@@ -203,7 +204,7 @@ class _Scored(NamedTuple):
         return cls(np.zeros((0, 3), np.int64), np.zeros(0), np.zeros(0), np.zeros((0, 2)))
 
     def take(self, rows: Ids | NDArray[np.bool_]) -> _Scored:
-        return _Scored(*(column[rows] for column in self))
+        return _Scored(self.triples[rows], self.credence[rows], self.order[rows], self.ranks[rows])
 
     def best_with(self, others: Sequence[_Scored], count: int) -> _Scored:
         """The `count` most credible of these and others, in order."""
@@ -221,16 +222,20 @@ class _Search:
         self.model, self.options, self.memory, self.report = model, options, memory, report
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
-        self.curve = model.calibration.proposals or self._fitted()
         self.single = {slot: several_answers(model.known, slot) < RARELY for slot in ENTITY_SLOTS}
         self.best = _Scored.empty()
         self._collected: list[_Scored] = []
+        self.curve = model.calibration.proposals or self._fitted()
 
     def _fitted(self) -> ProposalCurve | None:
         """The curve of a model that was saved without one, by an earlier version."""
         model = self.model
         return ProposalCurve.fit(
-            model.pbe, model.trained_facts, model.valid, model.settings.seed, lambda share: self._tell(0.0, "calibration")
+            model.pbe,
+            model.trained_facts,
+            model.valid,
+            model.settings.seed,
+            lambda share: self._tell(0.0, "calibration"),
         )
 
     @property

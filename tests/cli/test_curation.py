@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from doxa.curation.search import Search
 
 from doxa import formats as files
-from doxa.curation.search import Search
 from doxa.data.beliefs import Beliefs
 from doxa.model import Model, fit
 from tests.worlds import board
