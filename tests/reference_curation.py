@@ -8,7 +8,7 @@ from tests.reference import belief_score, credence, norm, softmax_share
 
 
 def pool(facts, relation, column, share=0.3):
-    """The entities in a slot (column 0 or 2) of a relation, and all of any slot that has this share of its own there."""
+    """The entities in a slot (column 0 or 2) of a relation, and of slots with this share of theirs there."""
     slots = {}
     for triple in facts:
         for place in (0, 2):

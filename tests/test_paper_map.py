@@ -252,7 +252,7 @@ def test_a_bypass_is_noticed(model, world, monkeypatch):
 
 
 def test_a_softmax_is_written_in_one_place():
-    """Estimators have their own, with its derivative; everything else asks `doxa.pbe`. Rules and labels have log losses."""
+    """Estimators have their own, with its derivative; rules and labels have log losses; the rest asks `doxa.pbe`."""
     for path in (ROOT / "doxa").rglob("*.py"):
         if path.name not in ("pbe.py", "estimators.py"):
             calls = re.findall(r"\.(?:log_)?softmax\(|logsumexp\(|logaddexp\(", path.read_text())

@@ -170,10 +170,10 @@ def test_wrong_options_are_named():
     with pytest.raises(DoxaError, match="no relation 'x'"):
         complete(model, relations="x")
     for least in (-0.1, 1.1, float("nan")):
-        with pytest.raises(UsageError, match="min_credence is .*; expected a number from 0 to 1"):
+        with pytest.raises(UsageError, match=r"min_credence is .*; expected a number from 0 to 1"):
             complete(model, min_credence=least)
     for rate in (0.0, 1.0, -1.0, float("nan")):
-        with pytest.raises(UsageError, match="base_rate is .*; expected a number between 0 and 1"):
+        with pytest.raises(UsageError, match=r"base_rate is .*; expected a number between 0 and 1"):
             complete(model, base_rate=rate)
     with pytest.raises(UsageError, match="top is 0; expected at least 1"):
         complete(model, top=0)
