@@ -208,6 +208,32 @@ def board(size=6, words=True):
     return table if words else table.drop("mention")
 
 
+def board_model(size=20, share=0.7, valid=0.15, seed=0):
+    """A model of a board whose vectors are the squares' coordinates, and the steps that it does not know, by id.
+
+    A share of the steps are those of training, and another are those of validation.
+    """
+    names = [f"{x},{y}" for x in range(size) for y in range(size)]
+    places = torch.tensor([(x, y) for x in range(size) for y in range(size)], dtype=torch.float32)
+    rows = board(size, words=False).rows()
+    steps = np.array([(names.index(h), ["right", "up"].index(r), names.index(t)) for h, r, t in rows])
+    steps = np.random.default_rng(seed).permutation(steps)
+    train, known, withheld = np.split(steps, [int(share * len(steps)), int((share + valid) * len(steps))])
+    settings = settings_of(dimension=2, scale=4.0, validation_fraction=0.0, seed=seed)
+    seen = [torch.from_numpy(np.unique(train[:, column])) for column in (0, 2)]
+    pbe = assemble(settings, entities=size**2, relations=2, words=0, seen_heads=seen[0], seen_tails=seen[1])
+    with torch.no_grad():
+        pbe.score.entity.weight.copy_(places)
+        pbe.score.relation.weight.copy_(torch.eye(2))
+    vocabularies = Vocabularies(
+        *(Vocabulary(pl.Series(part, dtype=pl.String), kind)
+          for part, kind in ((names, "entity"), (["right", "up"], "relation"), ([], "word")))
+    )  # fmt: skip
+    model = Model(settings, vocabularies, pbe, train, known, Judge.unfitted(2))
+    pbe.count_loops(model.trained_facts)
+    return model, withheld
+
+
 def assert_gradients_equal_finite_differences(value, module, step=1e-6):
     """Backpropagate `value()` and compare with central differences, parameter by parameter."""
     value().backward()

@@ -118,10 +118,12 @@ class _Answers(NamedTuple):
 def candidates(
     pbe: PBE, known: TripleIndex, pools: Pools, relation: int, about: Ids | None = None, memory: int = 0
 ) -> CandidateTable:
-    """The candidates of one relation that are not in `known`; with `about`, those with one of these entities.
+    """The candidates of one relation that are not in `known`.
 
     A triple is a candidate if its tail is one of the BEST new tails of (h, r, ?) in the pool, or its head one of the
-    BEST new heads of (?, r, t). `memory` bounds the tables of scores in bytes; 0 = automatic.
+    BEST new heads of (?, r, t). With `about`, only queries about these entities are asked: a triple with one of them
+    that is only among the best answers about its other entity is left out. `memory` bounds the tables of scores in
+    bytes; 0 = automatic.
     """
     asked = {slot: pools.of(relation, slot.other) for slot in ENTITY_SLOTS}
     if about is not None:
@@ -153,15 +155,15 @@ def hidden_candidates(pbe: PBE, known: TripleIndex, pools: Pools, hidden: NDArra
     relation = int(hidden[0, Slot.RELATION])
     log_pr, ranks = np.zeros((len(hidden), 2)), np.zeros((len(hidden), 2))
     for column, slot in enumerate(ENTITY_SLOTS):
-        pool = torch.from_numpy(pools.of(relation, slot))
+        pool = torch.from_numpy(_answer_pool(pbe, pools, relation, slot))
         for rows in pbe.blocks(len(hidden), pbe.entities):
-            batch = Batch.of_triples(*torch.from_numpy(hidden[rows]).T)
+            batch = Batch.of_triples(*torch.from_numpy(np.ascontiguousarray(hidden[rows].T)))
             truth = batch.column(slot)
             query, answer = known.answers(slot, *hidden[rows].T)
             other = answer != truth.numpy()[query]
             distribution = pbe.distribution(slot, batch, without=(query[other], answer[other]))
             columns, seen = distribution.columns, torch.isin(truth, pbe.seen[slot])
-            place = torch.searchsorted(columns, truth.contiguous()).clamp_max(len(columns) - 1)
+            place = torch.searchsorted(columns, truth).clamp_max(len(columns) - 1)
             in_table = distribution.logits.gather(1, place[:, None]).squeeze(1)
             logit = torch.where(seen, in_table, pbe.belief_logit(batch))  # rounded like the logits it is compared with
             among = distribution.logits.index_select(1, torch.searchsorted(columns, pool))
@@ -174,11 +176,19 @@ def hidden_candidates(pbe: PBE, known: TripleIndex, pools: Pools, hidden: NDArra
     return table.take(in_pools[0] & in_pools[1] & (ranks <= BEST).any(axis=1))
 
 
+def _answer_pool(pbe: PBE, pools: Pools, relation: int, slot: Slot) -> Ids:
+    """The candidates of a slot that are answers: those in its softmax, E_h or E_t.
+
+    An entity of a similar slot may never have been seen as head (tail) in training.
+    """
+    return np.intersect1d(pools.of(relation, slot), pbe.seen[slot].numpy(), assume_unique=True)
+
+
 def _answers(
     pbe: PBE, known: TripleIndex, pools: Pools, relation: int, slot: Slot, entities: Ids, memory: int
 ) -> _Answers:
     """The best new answers for `slot` to one query per entity of the other slot."""
-    pool = pools.of(relation, slot)
+    pool = _answer_pool(pbe, pools, relation, slot)
     log_total = np.full(pbe.entities, np.nan)
     parts: list[tuple[Ids, Numbers, Ids]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
     for block in pbe.blocks(len(entities), pbe.entities, memory):

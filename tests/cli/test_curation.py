@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from doxa.curation.search import Search
 
 from doxa import formats as files
+from doxa.curation.complete import _Search, complete
 from doxa.data.beliefs import Beliefs
 from doxa.model import Model, fit
-from tests.worlds import board
+from tests.worlds import board, board_model
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,68 @@ def test_from_proposals_through_review_to_a_new_model(doxa, model, tmp_path):
     assert len(Model.load(tmp_path / "m2").known) == len(Model.load(model).known) + 1
 
 
+@pytest.fixture(scope="module")
+def large_board(tmp_path_factory):
+    """The folder of a model with enough validation facts to measure the credence of proposals."""
+    folder = tmp_path_factory.mktemp("large") / "m"
+    model, _ = board_model(16)
+    model.calibrate(Beliefs.from_triples(model.vocabularies, model.valid)).save(folder)
+    return folder
+
+
+def test_complete_says_how_many_proposals_are_expected_to_be_right(doxa, large_board, tmp_path):
+    out, loaded = tmp_path / "missing.tsv", Model.load(large_board)
+    text = {}
+    for options in ((), ("--base-rate", 0.2)):
+        code, text[options], _ = doxa("complete", large_board, "--out", out, "--min-credence", 0.1, *options)
+        assert code == 0
+        proposals = complete(loaded, min_credence=0.1, base_rate=options[1] if options else None)
+        assert text[options].splitlines() == [
+            f"{out}: {len(proposals):,} new beliefs",
+            f"credence {proposals.credence[0]:.3f} to {proposals.credence[-1]:.3f}; "
+            f"{proposals.expected_right:,.0f} expected to be right",
+            proposals.basis,
+            "review them as accept, reject or unsure, then run `doxa review apply`",
+        ]
+        table = pl.read_csv(out, separator="\t", quote_char=None)
+        assert table.select("head", "relation", "tail").rows() == proposals.beliefs.to_frame().rows()
+        assert table["credence"].sum() == pytest.approx(proposals.expected_right, rel=1e-4)
+        assert len(proposals) > 20
+    assert "if 0.1 of the facts are missing" in text[()]
+    assert "if 0.2 of the facts are missing" in text["--base-rate", 0.2]
+    assert text[()].splitlines()[1] != text["--base-rate", 0.2].splitlines()[1]
+    assert doxa("complete", large_board, "--out", out, "--base-rate", 1)[0] == 2
+
+
+def test_complete_says_why_there_are_no_proposals(doxa, large_board, tmp_path):
+    out = tmp_path / "missing.tsv"
+    code, text, err = doxa("complete", large_board, "--out", out, "--min-credence", 1, "--base-rate", 0.001)
+    assert code == 0
+    assert text == f"{out}: 0 new beliefs\n"
+    assert "none has a credence of 1 or more; a smaller --min-credence may show some" in err
+    assert pl.read_csv(out, separator="\t").columns[:3] == ["head", "relation", "tail"]
+
+
+def test_complete_says_when_credence_is_not_calibrated(doxa, model, tmp_path):
+    code, text, _ = doxa("complete", model, "--out", tmp_path / "missing.tsv", "--min-credence", 0, "--top", 3)
+    assert code == 0
+    assert "not calibrated: too few validation facts" in text
+    assert "expected to be right" not in text
+
+
+def test_complete_is_restricted_to_relations_and_entities(doxa, large_board, tmp_path):
+    out = tmp_path / "missing.csv"
+    options = ("--min-credence", 0, "--relation", "up", "--entity", "3,15", "--no-contradicting")
+    assert doxa("complete", large_board, "--out", out, *options)[0] == 0
+    table = pl.read_csv(out)
+    expected = complete(
+        Model.load(large_board), min_credence=0, relations="up", entities="3,15", contradicting=False
+    ).beliefs.to_frame()
+    assert table.select("head", "relation", "tail").rows() == expected.rows()
+    assert len(expected) > 0
+    assert all(relation == "up" and "3,15" in (head, tail) for head, relation, tail in expected.rows())
+
+
 def test_a_search_resumed_with_other_options_says_how_to_start_again(doxa, model, tmp_path, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
@@ -60,7 +122,7 @@ def test_a_search_resumed_with_other_options_says_how_to_start_again(doxa, model
     out, place, loaded = tmp_path / "missing.tsv", tmp_path / "m", Model.load(model)
     replace(loaded, settings=loaded.settings.changed(checkpoint_seconds=0.0)).save(place)
     with monkeypatch.context() as patch:
-        patch.setattr(Search, "finish", stopped)
+        patch.setattr(_Search, "finish", stopped)
         assert doxa("complete", place, "--out", out, "--top", 6)[0] == 130
     assert (tmp_path / ".missing.tsv.search").exists()
     code, _, err = doxa("complete", place, "--out", out, "--top", 7, "--resume")

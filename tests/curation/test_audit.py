@@ -6,7 +6,7 @@ import pytest
 from doxa.curation.audit import ADVANTAGE_WEIGHT, audit
 from doxa.data.beliefs import Beliefs
 from doxa.model import fit
-from tests import reference
+from tests import reference, reference_curation
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, random_model
 
@@ -20,7 +20,7 @@ def test_suspicion_is_what_the_formula_says(seed):
     assert (np.diff(suspects.suspicion) <= 1e-9).all()
     for place, belief in enumerate(map(tuple, suspects.beliefs.triples.tolist())):
         x = np.log(reference.credence(world, *belief, []))
-        expected, better_tail, contradicting = reference.suspicion(world, belief, known, ADVANTAGE_WEIGHT)
+        expected, better_tail, contradicting = reference_curation.suspicion(world, belief, known, ADVANTAGE_WEIGHT)
         # σ(x) is the credence of an unfitted calibrator; its logit is x itself
         assert suspects.suspicion[place] == pytest.approx(expected)
         assert suspects.credence[place] == pytest.approx(1 / (1 + np.exp(-x)))

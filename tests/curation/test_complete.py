@@ -1,154 +1,299 @@
-"""Completion equals scoring every candidate, in blocks of any size."""
+"""Completion: the candidates of all relations, the most credible first."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from doxa.calibration.curves import Curve
-from doxa.curation import search
+import doxa
+from doxa.calibration.candidates import BEST, Pools, candidates
+from doxa.calibration.proposals import MISSING, ProposalCurve, missing_facts
+from doxa.curation import complete as completion
 from doxa.curation.complete import complete
-from doxa.errors import DoxaError, UsageError
-from doxa.pbe import PBE
-from doxa.slots import Slot
-from tests import reference
-from tests.worlds import random_model
+from doxa.errors import CannotAnswer, DoxaError, UsageError
+from tests import reference, reference_curation
+from tests.worlds import board_model, random_model
+
+OLD = Path(__file__).parents[1] / "data_old"
 
 
-def known_of(model):
+def fitted(model):
+    """The same model with the curve of proposals that its validation facts give."""
+    curve = ProposalCurve.fit(model.pbe, model.trained_facts, model.valid)
+    return replace(model, calibration=replace(model.calibration, proposals=curve))
+
+
+@pytest.fixture(scope="module")
+def board():
+    """A calibrated model of a board, and the steps it does not know."""
+    model, withheld = board_model(26)
+    return fitted(model), set(map(tuple, withheld.tolist()))
+
+
+def triples_of(proposals):
+    return list(map(tuple, proposals.triples.tolist()))
+
+
+def facts_of(model):
     return set(map(tuple, model.train.tolist()))
 
 
-@pytest.mark.parametrize("any_entity", [False, True])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_same_as_scoring_every_candidate(seed, any_entity):
+def completion_twin(model, world):
+    """Every candidate of a model without validation facts, by scoring all pairs: [(credence, triple, ranks)]."""
+    facts, scored = facts_of(model), []
+    for relation in world.relations:
+        for triple, (log_pr, ranks, _) in reference_curation.candidates(world, facts, facts, relation).items():
+            scored.append((float(np.exp(sum(log_pr) / 2)), triple, ranks))
+    return sorted(scored, key=lambda one: (-one[0], one[1]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_as_scoring_every_pair(seed):
     model, world = random_model(seed)
-    expected = reference.completion(world, known_of(model), world.relations, 25, any_entity)
-    for rows in (0, 1, 3, 100):
-        proposals = complete(model, min_credence=0, top=25, rows=rows, any_entity=any_entity)
-        assert list(map(tuple, proposals.triples.tolist())) == expected
+    expected = completion_twin(model, world)
+    proposals = complete(model, min_credence=0)
+    assert triples_of(proposals) == [triple for _, triple, _ in expected]
+    assert np.allclose(proposals.credence, [credence for credence, *_ in expected])
+    assert np.stack([proposals.head_rank, proposals.tail_rank], 1).tolist() == [ranks for *_, ranks in expected]
+    assert max(proposals.head_rank.max(), proposals.tail_rank.max()) == BEST + 1
     terms = [
         (
             reference.pr_head(world, h, r, t),
             reference.pr_relation(world, h, r, t),
             reference.pr_tail(world, h, r, t),
         )
-        for h, r, t in expected
+        for h, r, t in triples_of(proposals)
+        if h in world.seen_heads and t in world.seen_tails
     ]
-    assert np.allclose(proposals.terms, terms)
-    assert not known_of(model) & set(expected)
+    seen = [h in world.seen_heads and t in world.seen_tails for h, _, t in triples_of(proposals)]
+    assert np.allclose(proposals.terms[seen], terms)
+
+
+def test_without_validation_facts_the_credence_has_an_order_and_no_size():
+    model, _ = random_model(0)
+    proposals = complete(model, min_credence=0, top=5)
+    assert (proposals.hidden, proposals.expected_right) == (0, None)
+    assert proposals.basis.startswith("not calibrated: too few validation facts")
+    assert "expected" not in repr(proposals)
+    assert proposals.as_dict()["expected_right"] is None
+
+
+def test_withheld_steps_come_first_and_with_high_credence(board):
+    model, withheld = board
+    proposals = complete(model, base_rate=len(withheld) / (len(withheld) + len(model.train)), min_credence=0.01)
+    right = np.array([triple in withheld for triple in triples_of(proposals)])
+    assert right.sum() > 0.8 * len(withheld)
+    assert right[: right.sum()].all()
+    assert proposals.credence[right].min() > 0.5
+    assert proposals.credence[~right].mean() < 0.1
+    assert proposals.expected_right == pytest.approx(right.sum(), rel=0.1)
+    assert proposals.expected_right == pytest.approx(proposals.credence.sum())
+    assert not model.known.contains(*proposals.triples.T).any()
+
+
+def test_the_credence_is_that_of_the_curve_at_the_base_rate(board):
+    model, _ = board
+    odds = {}
+    for relation in range(2):
+        table = candidates(model.pbe, model.known, Pools(model.trained_facts), relation)
+        pairs = zip(map(tuple, table.triples.tolist()), model.calibration.proposals.odds(table), strict=True)
+        odds |= dict(pairs)
+    for base_rate in (None, 0.02, 0.5):
+        missing = len(model.train) * (base_rate or MISSING) / (1 - (base_rate or MISSING))
+        assert missing == pytest.approx(missing_facts(len(model.train), base_rate or MISSING))
+        proposals = complete(model, min_credence=0.05, base_rate=base_rate)
+        expected = {triple: min(missing / len(model.valid) * value, 1) for triple, value in odds.items()}
+        assert set(triples_of(proposals)) == {triple for triple, credence in expected.items() if credence >= 0.05}
+        assert np.allclose(proposals.credence, [expected[triple] for triple in triples_of(proposals)])
+        assert proposals.base_rate == (base_rate or 0.1)
+        assert f"if {proposals.base_rate:.2g} of the facts are missing" in proposals.basis
+        assert f"{len(model.valid)} validation facts" in proposals.basis
+
+
+def test_certain_proposals_are_ordered_by_their_odds(board):
+    model, _ = board
+    every = complete(model, min_credence=0.001, base_rate=0.1)
+    certain = complete(model, min_credence=0.001, base_rate=0.999)
+    assert (certain.credence == 1).sum() > 10 > (every.credence == 1).sum()
+    first = [triple for triple in triples_of(certain) if triple in set(triples_of(every))]
+    assert first == triples_of(every)
+
+
+@pytest.mark.parametrize("curve", [True, False])
+def test_top_and_least_credence_cut_the_same_order(board, curve):
+    model = board[0] if curve else random_model(1)[0]
+    every = complete(model, min_credence=0)
+    assert (np.diff(every.credence.round(9)) <= 0).all()
+    least = float(every.credence[12])
+    part = complete(model, min_credence=least, top=9)
+    assert triples_of(part) == triples_of(every)[:9]
+    enough = complete(model, min_credence=least)
+    assert triples_of(enough) == [t for t, c in zip(triples_of(every), every.credence, strict=True) if c >= least]
+    assert len(enough) < len(every)
+
+
+def test_the_least_credence_is_a_fifth(board):
+    model, _ = board
+    assert triples_of(complete(model)) == triples_of(complete(model, min_credence=0.2))
+    assert complete(model, min_credence=0.1).credence.min() < 0.2 <= complete(model).credence.min()
 
 
 def test_the_list_may_grow_past_what_is_gathered_at_a_time(monkeypatch):
     model, _ = random_model(1)
     whole = complete(model, min_credence=0, top=30)
-    monkeypatch.setattr(search, "GATHER", 0)
-    assert complete(model, min_credence=0, top=30, rows=2).triples.tolist() == whole.triples.tolist()
-
-
-def test_a_curve_of_steps_per_relation_decides_the_order():
-    model, _ = random_model(2)
-    steps = (np.array([-3.0, -1.0]), np.array([0.2, 0.9]))
-    slopes, offsets = np.array([1.0, 2.0, 0.5, -1.0]), np.array([0.5, 0.0, -0.5, 0.0])
-    curve = Curve("isotonic by relation", 1.0, 0.0, slopes, offsets, steps)
-    model = replace(model, calibration=replace(model.calibration, curve=curve))
-    every = complete(model, min_credence=0, top=10_000)
-    assert 3 not in every.triples[:, 1]  # credence that falls with the evidence means nothing
-    beliefs = every.beliefs
-    assert np.allclose(model.credence(beliefs), every.credence)
-    assert (np.diff(every.credence.round(9)) <= 0).all()
-    for rows in (1, 5):
-        part = complete(model, min_credence=0.3, top=17, rows=rows)
-        assert part.triples.tolist() == every.triples[every.credence >= 0.3][:17].tolist()
+    monkeypatch.setattr(completion, "GATHER", 0)
+    assert triples_of(complete(model, min_credence=0, top=30)) == triples_of(whole)
 
 
 def test_relations_and_entities_asked_for():
+    model, world = random_model(3)
+    part = complete(model, min_credence=0, relations=["r2", "r0", "r2"], entities=["e3", "e5"])
+    facts = facts_of(model)
+    expected = {
+        triple
+        for relation in (0, 2)
+        for triple in reference_curation.candidates(world, facts, facts, relation, about=[3, 5])
+    }
+    assert set(triples_of(part)) == expected
+    every = complete(model, min_credence=0)
+    assert triples_of(part) == [triple for triple in triples_of(every) if triple in expected]
+    one = complete(model, min_credence=0, relations="r1")
+    assert triples_of(one) == [triple for triple in triples_of(every) if triple[1] == 1]
+
+
+def test_wrong_options_are_named():
     model, _ = random_model(3)
-    every = complete(model, min_credence=0, top=10_000)
-    part = complete(model, min_credence=0, top=10_000, relations=["r2", "r0"], entities=["e3", "e5"], rows=2)
-    of_relation = np.isin(every.triples[:, 1], [0, 2]) & np.isin(every.triples[:, [0, 2]], [3, 5]).any(axis=1)
-    assert part.triples.tolist() == every.triples[of_relation].tolist()
     with pytest.raises(DoxaError, match="no entity 'x'"):
         complete(model, entities=["x"])
-    with pytest.raises(UsageError, match="min_credence"):
-        complete(model, min_credence=2)
+    with pytest.raises(DoxaError, match="no relation 'x'"):
+        complete(model, relations="x")
+    for least in (-0.1, 1.1, float("nan")):
+        with pytest.raises(UsageError, match=r"min_credence is .*; expected a number from 0 to 1"):
+            complete(model, min_credence=least)
+    for rate in (0.0, 1.0, -1.0, float("nan")):
+        with pytest.raises(UsageError, match=r"base_rate is .*; expected a number between 0 and 1"):
+            complete(model, base_rate=rate)
+    with pytest.raises(UsageError, match="top is 0; expected at least 1"):
+        complete(model, top=0)
 
 
-@pytest.mark.parametrize("rule", ["entities", "tail", "score", "learned"])
-def test_models_with_other_decision_rules(rule):
-    model, _ = random_model(4)
-    model = replace(model, calibration=replace(model.calibration, rule=rule))
-    every = complete(model, min_credence=0, top=10_000)
-    assert np.allclose(model.credence(every.beliefs), every.credence)
-    assert complete(model, min_credence=0, top=12, rows=1).triples.tolist() == every.triples[:12].tolist()
+def test_a_system_that_cannot_classify_proposes_nothing():
+    model, _ = random_model(0)
+    with pytest.raises(CannotAnswer):
+        complete(replace(model, settings=model.settings.changed(system="jrme")))
 
 
 def test_a_stopped_search_goes_on_where_it_was(tmp_path):
     model, _ = random_model(5, checkpoint_seconds=0.0)
     path = tmp_path / "part"
     whole = complete(model, min_credence=0, top=20)
-    seen = []
+    asked = []
 
-    def stop(advance):
-        seen.append(advance.relation)
-        if advance.relation == "r2":
+    def stop(now):
+        asked.append(now.relation)
+        if now.relation == "r2":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         complete(model, min_credence=0, top=20, report=stop, checkpoint=path)
-    seen.clear()
+    assert asked == ["r0", "r1", "r2"]
+    asked.clear()
     again = complete(
-        model, min_credence=0, top=20, report=lambda a: seen.append(a.relation), checkpoint=path, resume=True
+        model, min_credence=0, top=20, report=lambda now: asked.append(now.relation), checkpoint=path, resume=True
     )
-    assert seen[0] == "r2"
-    assert again.triples.tolist() == whole.triples.tolist()
-    with pytest.raises(DoxaError, match="other options"):
-        complete(model, min_credence=0, top=21, checkpoint=path, resume=True)
+    assert asked == ["r2", "r3", "probabilities"]
+    assert triples_of(again) == triples_of(whole)
+    assert np.allclose(again.credence, whole.credence)
+    assert np.allclose(again.terms, whole.terms)
+    assert again.head_rank.tolist() == whole.head_rank.tolist()
+    for other in ({"top": 21}, {"top": 20, "base_rate": 0.3}, {"top": 20, "contradicting": False}):
+        with pytest.raises(DoxaError, match="other options"):
+            complete(model, min_credence=0, checkpoint=path, resume=True, **other)
 
 
-def test_memory_bounds_every_table_of_scores(memory_limits):
+def test_progress_rises_to_the_end():
     model, _ = random_model(5)
-    complete(model, min_credence=0, top=20, memory=12_345)
-    assert 12_345 in memory_limits
-    assert 0 not in memory_limits
+    steps = []
+    complete(model, min_credence=0, top=3, report=steps.append)
+    fractions = [step.fraction for step in steps]
+    assert fractions[0] == 0
+    assert fractions[-1] == 1
+    assert fractions == sorted(fractions)
+    assert steps[-1].count == 3
+
+
+@pytest.mark.parametrize("memory", [1, 500])
+def test_memory_bounds_every_table_of_scores(memory, memory_limits):
+    model, _ = random_model(5)
+    expected = triples_of(complete(model, min_credence=0, top=20))
+    memory_limits.clear()
+    assert triples_of(complete(model, min_credence=0, top=20, memory=memory)) == expected
+    assert memory_limits == {memory}
 
 
 def test_a_second_answer_is_not_proposed_where_the_relation_has_one():
     model, _ = random_model(0, entities=40, facts=5)
     capitals = np.array([[head, 0, head + 20] for head in range(15)])
     neighbors = np.array([[head, 1, tail] for head in range(12) for tail in (20, 21, 22)])
-    model = replace(model, train=np.concatenate([capitals, neighbors[1:]]))
-    every = complete(model, min_credence=0, top=10_000)
-    assert set(every.triples[:, 1].tolist()) == {0, 1}
-    proposals = complete(model, min_credence=0, top=10_000, contradicting=False)
-    assert proposals.triples.tolist() == [[0, 1, 20]]
+    model = replace(model, train=np.concatenate([capitals, neighbors]))
+    every, part = (complete(model, min_credence=0, contradicting=answer) for answer in (True, False))
+    heads, tails = set(range(15)), set(range(20, 35))
+    first = [(h, r, t) for h, r, t in triples_of(every) if r == 1 or (h not in heads and t not in tails)]
+    assert triples_of(part) == first
+    relations = [r for _, r, _ in triples_of(every)]
+    assert relations.count(0) > 10
+    assert {1} == {r for _, r, _ in triples_of(part)}
 
 
-def test_ranks_count_the_unknown_that_are_better():
-    model, world = random_model(6)
+def test_a_model_that_was_saved_without_a_curve_fits_it(board):
+    model, _ = board
+    without = replace(model, calibration=replace(model.calibration, proposals=None))
+    steps = []
+    again = complete(without, min_credence=0.1, report=lambda now: steps.append(now.relation))
+    assert triples_of(again) == triples_of(complete(model, min_credence=0.1))
+    assert again.hidden == len(model.valid)
+    assert steps[0] == "calibration"
+
+
+@pytest.mark.parametrize("name", ["pbe", "label", "transh"])
+def test_folders_of_version_1_complete(name):
+    model = doxa.load(OLD / name)
+    assert model.calibration.proposals is None
     proposals = complete(model, min_credence=0, top=5)
-    for (h, r, t), rank in zip(proposals.triples.tolist(), proposals.tail_rank, strict=True):
-        scores = [reference.score(world, h, r, x) for x in range(len(world.entity))]
-        drop = {x for a, b, x in known_of(model) if (a, b) == (h, r)}
-        assert rank == reference.rank(scores, t, drop)
+    assert len(proposals) == 5
+    assert not model.known.contains(*proposals.triples.T).any()
+
+
+def test_a_saved_model_proposes_the_same(board, tmp_path):
+    model, _ = board
+    model.save(tmp_path / "m")
+    again = doxa.load(tmp_path / "m")
+    assert again.calibration.proposals is not None
+    one, other = complete(model), again.complete()
+    assert triples_of(one) == triples_of(other)
+    assert np.allclose(one.credence, other.credence)
+    assert one.basis == other.basis
+
+
+def test_proposals_as_a_table_and_as_plain_data(board):
+    model, _ = board
+    proposals = complete(model, top=4)
     table = proposals.to_frame()
     assert table.columns == [
         "head", "relation", "tail", "rank", "credence", "pr_head", "pr_relation", "pr_tail", "head_rank", "tail_rank",
     ]  # fmt: skip
-
-
-def test_the_terms_come_from_the_one_softmax_and_the_score_is_eq_1(monkeypatch):
-    model, _ = random_model(0)
-    slots, scored = [], []
-    distribution, log_credence = PBE.distribution, search.log_credence
-
-    def counted(pbe, slot, batch):
-        slots.append(slot)
-        return distribution(pbe, slot, batch)
-
-    monkeypatch.setattr(PBE, "distribution", counted)
-    monkeypatch.setattr(search, "log_credence", lambda terms: scored.append(len(terms)) or log_credence(terms))
-    proposals = complete(model, min_credence=0, top=10)
-    assert set(slots) == set(Slot)
-    assert sum(scored) >= len(proposals)
-    assert np.allclose(np.log(proposals.terms).mean(axis=1), np.log(proposals.credence / (1 - proposals.credence)))
+    assert table["rank"].to_list() == [1, 2, 3, 4]
+    names = model.vocabularies
+    assert [names.entities[h] for h, _, _ in triples_of(proposals)] == table["head"].to_list()
+    data = json.loads(json.dumps(proposals.as_dict()))
+    assert data["proposals"] == table.to_dicts() == list(proposals)
+    assert data["expected_right"] == pytest.approx(proposals.credence.sum())
+    assert (data["base_rate"], data["hidden"]) == (0.1, len(model.valid))
+    assert data["basis"] == proposals.basis
+    assert repr(proposals).startswith("Proposals(4 new beliefs, credence ")
+    assert repr(proposals).endswith(f"{proposals.expected_right:,.0f} expected to be right)")
+    nothing = complete(model, min_credence=1.0, base_rate=0.001)
+    assert (len(nothing), repr(nothing), nothing.expected_right) == (0, "Proposals(no new beliefs)", 0.0)
+    assert nothing.to_frame().columns == table.columns

@@ -16,7 +16,7 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UnknownName, UsageError
 from doxa.model import fit
-from tests import reference
+from tests import reference_curation
 from tests.test_toy_world import SETTINGS
 from tests.worlds import beliefs, board, ragged_rows, random_model
 
@@ -70,8 +70,10 @@ def test_a_folded_in_vector_is_that_of_the_slow_twin(seed):
     new = [("new", "r1", "e1"), ("e2", "r0", "new"), ("new", "r3", "e5")]
     put = make_room(model, beliefs(new))[0].pbe.score.entity.weight[-1].detach().double().numpy()
     spread = float(np.sqrt(((world.entity - world.entity.mean(0)) ** 2).mean()))
-    expected = reference.settled(world, [(None, 1, 1), (2, 0, None), (None, 3, 5)], put, spread, folding.STEPS,
-                                 folding.RATE, folding.OTHER_WEIGHT, folding.SHRINKAGE, folding.SHARPNESS)  # fmt: skip
+    expected = reference_curation.settled(
+        world, [(None, 1, 1), (2, 0, None), (None, 3, 5)], put, spread, folding.STEPS, folding.RATE,
+        folding.OTHER_WEIGHT, folding.SHRINKAGE, folding.SHARPNESS,
+    )  # fmt: skip
     with torch.no_grad():  # which must not matter
         fitted = fold_in(model, new).pbe.score.entity.weight[-1].double().numpy()
     np.testing.assert_allclose(fitted, expected, atol=1e-3)
