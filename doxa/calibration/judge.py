@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from doxa.calibration.confidence import confidence_input, fit_expected_confidence
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
 from doxa.calibration.labels import PRIOR_LABELS
-from doxa.calibration.proposals import ProposalCurve
+from doxa.calibration.proposals import ProposalCurve, is_cheap
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
 from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
 from doxa.calibration.thresholds import Numbers, Thresholds
@@ -94,7 +94,7 @@ class Judge:
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
             expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
             if held_out:
-                proposals = ProposalCurve.fit(pbe, facts, positives.triples, settings.seed)
+                proposals = _proposals(pbe, facts, positives, settings.seed)
         return replace(
             judge,
             unseen=fit_unseen_thresholds(facts, unseen),
@@ -244,6 +244,12 @@ class Judge:
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
             proposals=proposals and ProposalCurve.from_dict(proposals, count, ids),
         )
+
+
+def _proposals(pbe: PBE, facts: TripleIndex, positives: Beliefs, seed: int) -> ProposalCurve | None:
+    """The curve of proposals if its fit is short; otherwise `complete` fits it when it is needed."""
+    cheap = is_cheap(facts, positives.triples)
+    return ProposalCurve.fit(pbe, facts, positives.triples, seed)[0] if cheap else None
 
 
 def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:

@@ -37,8 +37,11 @@ log = logging.getLogger(__name__)
 MISSING = 0.1
 """Share of facts that the training facts lack, unless stated otherwise."""
 
-MAX_SCORES = 2e9
-"""Scores of queries against entities that the fit may need; beyond it, a sample is used."""
+MAX_SCORES = 3e10
+"""Scores of queries against entities that the fit may need; beyond it, a sample is used, and credence is less exact."""
+
+CHEAP_SCORES = 1e9
+"""Scores up to which the fit is part of training; beyond it, `complete` fits when it is first needed."""
 
 OTHER_SIDE = 4.0
 """Queries per query of a sampled entity: those of the answers, whose own ranks are needed too."""
@@ -86,23 +89,28 @@ class ProposalCurve:
         valid: NDArray[np.int64],
         seed: int = 0,
         report: Callable[[float], None] | None = None,
-    ) -> ProposalCurve | None:
-        """Fit to the candidates of a model that was trained on `facts`; None where too few facts of `valid` are."""
+    ) -> tuple[ProposalCurve | None, CandidateTable | None]:
+        """The curve of a model that was trained on `facts`, and the candidates it was fitted to.
+
+        None instead of the curve where too few facts of `valid` are candidates; None instead of the candidates where
+        these are a sample.
+        """
         hidden = TripleIndex(valid, facts.entities, facts.relations).without(facts.triples)
         if len(hidden) < MIN_LABELS:
-            return None
+            return None, None
         table, right, scale = _sampled(pbe, facts, hidden, np.random.default_rng([seed, 16]), report)
+        every = table.take(~right) if scale == 1 else None
         if min(right.sum(), (~right).sum()) < MIN_LABELS:
-            return None
+            return None, every
         rough = _rough_fit(table.features, right, np.random.default_rng([seed, 17]))
         kept = _rough_odds(rough, table) >= LEAST
         table, right = table.take(kept), right[kept]
         if min(right.sum(), (~right).sum()) < MIN_LABELS:
-            return None
+            return None, every
         part = np.random.default_rng([seed, 18]).permutation(len(table)) % FOLDS
         fits = (_cross_fit(table, right, part, facts.relations, *strength, seed) for strength in STRENGTHS)
         best = min(fits, key=lambda fit: min(fit.curve.losses.values()))
-        return cls(rough, best.weights, best.curve, best.ceiling, scale, len(hidden))
+        return cls(rough, best.weights, best.curve, best.ceiling, scale, len(hidden)), every
 
     def odds(self, table: CandidateTable) -> Numbers:
         """Hidden facts per candidate with such features, (n,); 0 for a hopeless candidate."""
@@ -144,6 +152,13 @@ class ProposalCurve:
             scale=float(stored["scale"]),
             count=int(stored["count"]),
         )
+
+
+def is_cheap(facts: TripleIndex, valid: NDArray[np.int64]) -> bool:
+    """Whether the fit is short beside training."""
+    pools = Pools(facts)
+    queries = sum(map(pools.cost, range(facts.relations))) + 2 * len(valid)
+    return queries * float(facts.entities) <= CHEAP_SCORES
 
 
 def missing_facts(trained: int, base_rate: float) -> float:

@@ -20,7 +20,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.candidates import CandidateTable, Pools, candidates
+from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates
 from doxa.calibration.proposals import MISSING, ProposalCurve, missing_facts
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
@@ -225,17 +225,19 @@ class _Search:
         self.single = {slot: several_answers(model.known, slot) < RARELY for slot in ENTITY_SLOTS}
         self.best = _Scored.empty()
         self._collected: list[_Scored] = []
-        self.curve = model.calibration.proposals or self._fitted()
+        self.curve, self._every = model.calibration.proposals, None
+        if self.curve is None:
+            self.curve, self._every = self._fitted()
 
-    def _fitted(self) -> ProposalCurve | None:
-        """The curve of a model that was saved without one, by an earlier version."""
+    def _fitted(self) -> tuple[ProposalCurve | None, CandidateTable | None]:
+        """The curve of a model that was saved without one, and the candidates if all were needed for it."""
         model = self.model
         return ProposalCurve.fit(
             model.pbe,
             model.trained_facts,
             model.valid,
             model.settings.seed,
-            lambda share: self._tell(0.0, "calibration"),
+            lambda share: self._tell(0.9 * share, "calibration"),
         )
 
     @property
@@ -258,7 +260,8 @@ class _Search:
         cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
         last_save = time.monotonic()
         for place, relation in enumerate(work[done:], done):
-            self._tell(cost[place] / cost[-1], model.vocabularies.relations[relation])
+            start = 0.9 if self._every is not None else 0.0  # the candidates are at hand
+            self._tell(start + (1 - start) * cost[place] / cost[-1], model.vocabularies.relations[relation])
             self._search(relation)
             if checkpoint is not None and time.monotonic() - last_save > model.settings.checkpoint_seconds:
                 self._state(fingerprint, place + 1).save(checkpoint)
@@ -266,8 +269,7 @@ class _Search:
 
     def _search(self, relation: int) -> None:
         """Add the candidates of one relation that are credible enough."""
-        model = self.model
-        table = candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory)
+        table = self._candidates(relation)
         table = table.take(self._allowed(table, relation))
         if self.curve is None:
             credence = order = np.exp(table.log_pr.mean(axis=1))
@@ -278,6 +280,17 @@ class _Search:
         self._collected.append(_Scored(table.triples, credence, order, table.ranks).take(enough))
         if sum(len(part.credence) for part in self._collected) > max(self.options.top, GATHER):
             self._gather()
+
+    def _candidates(self, relation: int) -> CandidateTable:
+        """The candidates of one relation, about the entities asked for."""
+        if self._every is None:
+            return candidates(self.model.pbe, self.model.known, self.pools, relation, self.about, self.memory)
+        first, last = np.searchsorted(self._every.relation, [relation, relation + 1])
+        table = self._every.take(np.arange(first, last))
+        if self.about is None:
+            return table
+        asked = np.isin(table.triples[:, ENTITY_SLOTS[::-1]], self.about)  # whose best answers are the head, the tail
+        return table.take(np.flatnonzero((asked & (table.ranks <= BEST)).any(axis=1)))
 
     def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
         """Which candidates are no second answers, unless these are allowed or usual."""

@@ -55,7 +55,7 @@ class SimulatedWorld:
         table, parts = CandidateTable.concat([self.table, self.hidden]), (len(self.table), len(self.hidden))
         sample = proposals._Sample(table, np.repeat([False, True], parts), 1.0)
         monkeypatch.setattr(proposals, "_sampled", lambda *_: sample)
-        return ProposalCurve.fit(None, self.facts, self.valid, seed)
+        return ProposalCurve.fit(None, self.facts, self.valid, seed)[0]
 
 
 @pytest.mark.parametrize(("seed", "validated"), [(0, 0.5), (1, 0.3), (2, 0.7)])
@@ -183,10 +183,10 @@ def test_no_share_above_the_ceiling(monkeypatch):
 def test_too_few_validation_facts_fit_no_curve(monkeypatch):
     model, _ = board_model(8)
     facts = model.trained_facts
-    assert ProposalCurve.fit(model.pbe, facts, model.valid) is not None
-    assert ProposalCurve.fit(model.pbe, facts, model.valid[: MIN_LABELS - 1]) is None
-    assert ProposalCurve.fit(model.pbe, facts, np.zeros((0, 3), np.int64)) is None
-    assert ProposalCurve.fit(model.pbe, facts, model.train) is None  # none of which training lacks
+    assert ProposalCurve.fit(model.pbe, facts, model.valid)[0] is not None
+    assert ProposalCurve.fit(model.pbe, facts, model.valid[: MIN_LABELS - 1])[0] is None
+    assert ProposalCurve.fit(model.pbe, facts, np.zeros((0, 3), np.int64))[0] is None
+    assert ProposalCurve.fit(model.pbe, facts, model.train)[0] is None  # none of which training lacks
     world = SimulatedWorld(3, 0.5, count=20_000)
     world.hidden = world.hidden.take(np.arange(MIN_LABELS - 1))  # enough facts, of which too few are candidates
     assert world.fit(monkeypatch) is None
@@ -195,7 +195,7 @@ def test_too_few_validation_facts_fit_no_curve(monkeypatch):
 def test_facts_of_training_among_validation_do_not_count():
     model, _ = board_model(8)
     more = np.concatenate([model.valid, model.train[:20]])
-    curve = ProposalCurve.fit(model.pbe, model.trained_facts, more)
+    curve, _ = ProposalCurve.fit(model.pbe, model.trained_facts, more)
     assert curve.count == len(model.valid)
 
 

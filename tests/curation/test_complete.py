@@ -21,7 +21,7 @@ OLD = Path(__file__).parents[1] / "data_old"
 
 def fitted(model):
     """The same model with the curve of proposals that its validation facts give."""
-    curve = ProposalCurve.fit(model.pbe, model.trained_facts, model.valid)
+    curve, _ = ProposalCurve.fit(model.pbe, model.trained_facts, model.valid)
     return replace(model, calibration=replace(model.calibration, proposals=curve))
 
 
