@@ -173,10 +173,14 @@ class Model:
         """The probability that each belief is true; NaN for a name that the model does not know."""
         return self.judge(beliefs, base_rate=base_rate).credence
 
-    def confidence(self, beliefs: Any, memory: int = 0) -> Numbers:
-        """The confidence each belief is expected to carry; NaN for a name that the model does not know."""
+    def confidence(self, beliefs: Any, memory: int = 0, stated: bool = True) -> Numbers:
+        """The confidence each belief is expected to carry; NaN for a name that the model does not know.
+
+        With `stated`, all of them are taken to be stated by some source. Without, half of them are taken to be
+        corrupted triples, which carry 0.
+        """
         encoded = Beliefs.of(beliefs).encode(self.vocabularies)
-        return self.calibration.confidence(self.pbe, self.settings, encoded, memory)
+        return self.calibration.confidence(self.pbe, self.settings, encoded, memory, stated)
 
     def evaluate(
         self,

@@ -1,4 +1,9 @@
-"""Expected confidence: the confidence a belief would carry, learned from validation beliefs that carry one."""
+"""Expected confidence: the confidence a belief would carry, learned from validation beliefs that carry one.
+
+Two questions have different answers. Of a belief that is stated: which confidence goes with it? Of any triple, false
+ones included, which carry confidence 0: which confidence is to be expected? The first curve is fitted to the validation
+beliefs as they are, the second to them and as many negatives.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +64,29 @@ def with_confidence(beliefs: Beliefs, known: TripleIndex, settings: Settings) ->
 def fit_expected_confidence(
     pbe: PBE, beliefs: Beliefs, known: TripleIndex, settings: Settings, mention_exponent: float = 1.0
 ) -> Curve | None:
-    """The curve from `confidence_input` to confidence; None where too few beliefs carry one."""
+    """The curve from `confidence_input` to the confidence of stated beliefs and as many negatives, which have 0.
+
+    None where too few beliefs carry confidence.
+    """
     confident, targets = with_confidence(beliefs, known, settings)
     if len(confident) < 2 * MIN_LABELS:
         return None
     inputs = confidence_input(pbe, settings, confident, mention_exponent)
     return fit_shares(inputs, confident.relation, targets, pbe.relations, settings.seed)
+
+
+def fit_stated_confidence(
+    pbe: PBE, beliefs: Beliefs, settings: Settings, mention_exponent: float = 1.0
+) -> Curve | None:
+    """The curve from `confidence_input` to the confidence of stated beliefs, without negatives.
+
+    None where too few beliefs carry confidence, or where one carries 0: then the file has negatives of its own.
+    """
+    confident = beliefs.where(~np.isnan(beliefs.confidence))
+    if len(confident) < MIN_LABELS or not (confident.confidence > 0).all():
+        return None
+    inputs = confidence_input(pbe, settings, confident, mention_exponent)
+    return fit_shares(inputs, confident.relation, confident.confidence, pbe.relations, settings.seed)
 
 
 def confidence_of_facts(facts: TripleIndex, train: Beliefs, valid: Beliefs | None) -> Numbers:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.calibration.confidence import confidence_input, fit_expected_confidence
+from doxa.calibration.confidence import confidence_input, fit_expected_confidence, fit_stated_confidence
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
 from doxa.calibration.labels import PRIOR_LABELS
 from doxa.calibration.proposals import ProposalCurve, is_cheap
@@ -39,8 +39,9 @@ class Judge:
     `rule` is the decision rule (`doxa.calibration.rules`), `thresholds` are its thresholds, and `weights` the weights
     of the rule `learned`. `curve` turns the calibration input into credence. `temperatures` scale the logits of
     answers, `mention_exponent` is the exponent of Pr(r|m) in Eq. 6 (1 in the paper). `unseen` are thresholds for
-    triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences,
-    `proposals` that of new beliefs to credence (`doxa.calibration.proposals`).
+    triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences of a
+    mixture with as many negatives, `stated_confidence` that of stated beliefs, None where it is the same. `proposals`
+    is the curve of new beliefs to credence (`doxa.calibration.proposals`).
     """
 
     rule: str
@@ -52,6 +53,7 @@ class Judge:
     unseen: Thresholds | None = None
     expected_confidence: Curve | None = None
     proposals: ProposalCurve | None = None
+    stated_confidence: Curve | None = None
 
     def __repr__(self) -> str:
         count = int((~np.isnan(self.thresholds.by_relation)).sum())
@@ -85,7 +87,7 @@ class Judge:
         exponent = fit_mention_exponent(pbe, positives) if held_out and pbe.mention is not None else 1.0
         rule = "entities" if settings.decision_rule == "learned" and not held_out else settings.decision_rule
         judge = replace(cls.unfitted(pbe.relations, rule), mention_exponent=exponent)
-        expected = proposals = None
+        expected = stated = proposals = None
         if can_classify:
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
             labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
@@ -93,6 +95,7 @@ class Judge:
                 judge = judge.refit(pbe, settings, facts, labeled)
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
             expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
+            stated = fit_stated_confidence(pbe, sample, settings, exponent)
             if held_out:
                 proposals = _proposals(pbe, facts, positives, settings.seed)
         return replace(
@@ -101,6 +104,7 @@ class Judge:
             temperatures=fit_temperatures(pbe, positives, facts, exponent) if held_out else Temperatures(),
             expected_confidence=expected,
             proposals=proposals,
+            stated_confidence=stated,
         )
 
     def refit(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
@@ -173,8 +177,13 @@ class Judge:
         mentioned = pbe.mention is not None and len(beliefs.mention.values)
         return decision_score(pbe, beliefs, self.rule, memory) if mentioned else 3 * inputs, inputs
 
-    def confidence(self, pbe: PBE, settings: Settings, beliefs: Beliefs, memory: int = 0) -> Numbers:
-        """The confidence each belief is expected to carry, (n,), in the model's ids; NaN for an unknown name."""
+    def confidence(
+        self, pbe: PBE, settings: Settings, beliefs: Beliefs, memory: int = 0, stated: bool = True
+    ) -> Numbers:
+        """The confidence each belief is expected to carry, (n,), in the model's ids; NaN for an unknown name.
+
+        With `stated` false, half of the beliefs are taken to be negatives, which carry 0.
+        """
         if self.expected_confidence is None:
             raise CannotAnswer(
                 "this model cannot predict confidence: none of its validation beliefs carried one",
@@ -184,7 +193,8 @@ class Judge:
         rows = np.flatnonzero(beliefs.seen)
         known = beliefs.take(rows)
         inputs = confidence_input(pbe, settings, known, self.mention_exponent, memory)
-        confidence[rows] = self.expected_confidence.probability(inputs, known.relation)
+        curve = (self.stated_confidence if stated else None) or self.expected_confidence
+        confidence[rows] = curve.probability(inputs, known.relation)
         return confidence
 
     def grow(self, relations: int) -> Judge:
@@ -199,6 +209,7 @@ class Judge:
             unseen=None,
             expected_confidence=self.expected_confidence and self.expected_confidence.grow(relations),
             proposals=self.proposals and self.proposals.grow(relations),
+            stated_confidence=self.stated_confidence and self.stated_confidence.grow(relations),
         )
 
     def to_dict(self, relations: Vocabulary) -> dict[str, Any]:
@@ -218,6 +229,7 @@ class Judge:
             },
             "expected_confidence": expected and expected.as_dict(name),
             "proposals": self.proposals and self.proposals.as_dict(name),
+            "stated_confidence": self.stated_confidence and self.stated_confidence.as_dict(name),
         }
 
     @classmethod
@@ -232,7 +244,7 @@ class Judge:
             return rows
 
         weights, unseen, expected = stored["weights"], stored["unseen"], stored["expected_confidence"]
-        proposals = stored.get("proposals")
+        proposals, stated = stored.get("proposals"), stored.get("stated_confidence")  # earlier versions have none
         return cls(
             rule=stored["rule"],
             thresholds=Thresholds.from_dict(stored["thresholds"], count, ids),
@@ -243,6 +255,7 @@ class Judge:
             unseen=unseen and Thresholds(np.array(unseen["by_kind"], float), unseen["overall"]),
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
             proposals=proposals and ProposalCurve.from_dict(proposals, count, ids),
+            stated_confidence=stated and Curve.from_dict(stated, count, ids),
         )
 
 

@@ -61,10 +61,13 @@ def confidence_of_mean(model: Model, beliefs: Beliefs) -> ConfidenceErrors | Non
 
 
 def confidence_report(model: Model, beliefs: Beliefs, memory: int = 0) -> ConfidenceReport:
-    """The report on beliefs with confidence, in the ids of the model and with known names."""
+    """The report on beliefs with confidence, in the ids of the model and with known names.
+
+    If one of them carries confidence 0, they count as a mixture with negatives.
+    """
     from scipy.stats import spearmanr
 
-    expected = model.confidence(beliefs, memory)
+    expected = model.confidence(beliefs, memory, stated=bool((beliefs.confidence > 0).all()))
     errors = ConfidenceErrors.of(expected, beliefs.confidence)
     triples, relevance = with_known_tails(model, beliefs.where(beliefs.confidence > 0))
     varied = np.ptp(expected) > 0 and np.ptp(beliefs.confidence) > 0

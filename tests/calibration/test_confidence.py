@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from doxa.calibration.confidence import expected_log_credence
+from doxa.calibration.judge import Judge
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -59,9 +60,48 @@ def test_the_report_is_the_error_of_that(model):
     assert set(result.as_dict()) == {"mse", "mae", "spearman", "ndcg", "ndcg_exponential"}
 
 
+def test_stated_beliefs_are_not_taken_for_negatives():
+    """Half of the steps are sure, half are not: the mean of each relation is the best answer. Negatives lower it."""
+    sample = confident(12)
+    train, valid = split(sample, (0.5,), seed=0)
+    model = fit(train, valid, **SETTINGS)
+    sure = sample.confidence > 0.5
+    stated, mixed = model.confidence(sample), model.confidence(sample, stated=False)
+    for rows in (sure, ~sure):
+        assert stated[rows].mean() == pytest.approx(sample.confidence[rows].mean(), abs=0.1)
+    assert mixed.mean() < 0.9 * sample.confidence.mean()
+    assert evaluate(model, sample, ["confidence"]).confidence.mse < 0.2 * np.var(sample.confidence)
+
+
+def test_a_file_with_negatives_is_a_mixture(model):
+    sample = confident()
+    refuted = replace(sample, confidence=np.where(np.arange(len(sample)) == 0, 0.0, sample.confidence))
+    error = model.confidence(sample, stated=False) - refuted.encode(model.vocabularies).confidence
+    assert evaluate(model, refuted, ["confidence"]).confidence.mse == pytest.approx(np.mean(error**2))
+
+
+def test_validation_beliefs_with_negatives_among_them_are_the_mixture():
+    sample = confident()
+    refuted = replace(sample, confidence=np.where(np.arange(len(sample)) % 2 == 0, 0.0, sample.confidence))
+    model = fit(sample, refuted, **SETTINGS)
+    assert model.calibration.stated_confidence is None
+    assert np.array_equal(model.confidence(sample), model.confidence(sample, stated=False))
+
+
 def test_a_saved_model_predicts_the_same(model, tmp_path):
     model.save(tmp_path / "m")
-    assert np.array_equal(Model.load(tmp_path / "m").confidence(confident()), model.confidence(confident()))
+    loaded = Model.load(tmp_path / "m")
+    for stated in (True, False):
+        assert np.array_equal(
+            loaded.confidence(confident(), stated=stated), model.confidence(confident(), stated=stated)
+        )
+
+
+def test_a_model_of_an_earlier_version_has_the_curve_of_the_mixture(model):
+    stored = model.calibration.to_dict(model.vocabularies.relations)
+    del stored["stated_confidence"]
+    earlier = replace(model, calibration=Judge.from_dict(stored, model.vocabularies.relations))
+    assert np.array_equal(earlier.confidence(confident()), model.confidence(confident(), stated=False))
 
 
 def test_a_model_that_saw_none_cannot_tell():
