@@ -160,15 +160,18 @@ class Model:
 
         return ask(self, questions, top, new_only, memory)
 
-    def judge(self, beliefs: Any, memory: int = 0) -> Judgment:
-        """Credence and verdict (true, false or unknown) of each belief."""
+    def judge(self, beliefs: Any, memory: int = 0, base_rate: float | None = None) -> Judgment:
+        """Credence and verdict (true, false or unknown) of each belief.
+
+        Credence holds where the share `base_rate` of the judged beliefs is true; ½ by default, as in calibration.
+        """
         from doxa.inference.judgment import judge
 
-        return judge(self, Beliefs.of(beliefs), memory)
+        return judge(self, Beliefs.of(beliefs), memory, base_rate)
 
-    def credence(self, beliefs: Any) -> Numbers:
+    def credence(self, beliefs: Any, base_rate: float | None = None) -> Numbers:
         """The probability that each belief is true; NaN for a name that the model does not know."""
-        return self.judge(beliefs).credence
+        return self.judge(beliefs, base_rate=base_rate).credence
 
     def confidence(self, beliefs: Any, memory: int = 0) -> Numbers:
         """The confidence each belief is expected to carry; NaN for a name that the model does not know."""
@@ -250,11 +253,13 @@ class Model:
             report=report,
         )
 
-    def audit(self, beliefs: Any = None, top: int | None = None, memory: int = 0) -> Suspects:
+    def audit(
+        self, beliefs: Any = None, top: int | None = None, memory: int = 0, base_rate: float | None = None
+    ) -> Suspects:
         """The known beliefs, or these, with the most suspicious first; see `doxa.curation.audit`."""
         from doxa.curation.audit import audit
 
-        return audit(self, beliefs, top, memory=memory)
+        return audit(self, beliefs, top, memory=memory, base_rate=base_rate)
 
     def explain(
         self,

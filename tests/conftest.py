@@ -1,4 +1,8 @@
+import os
+import shlex
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -6,6 +10,8 @@ from hypothesis import settings
 
 from doxa import cli
 from doxa.pbe import PBE
+
+ROOT = Path(__file__).parent.parent
 
 settings.register_profile("doxa", derandomize=True, deadline=None)  # the same cases every time
 settings.load_profile("doxa")
@@ -44,3 +50,25 @@ def doxa(monkeypatch, capsys):
         return code, out, err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def demo_folder(tmp_path_factory):
+    """A folder as after `make demo`: .venv/bin/doxa and the demo, trained once for all tests."""
+    folder = tmp_path_factory.mktemp("tour")
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    command = folder / ".venv" / "bin" / "doxa"
+    start = shlex.join([sys.executable, "-c", "from doxa.cli import main; main()"])
+    command.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
+    command.chmod(0o755)
+    assert "\n\t$(BIN)/doxa demo --out demo --force\n" in (ROOT / "Makefile").read_text(), "what make demo runs"
+    shell(folder, ".venv/bin/doxa demo --out demo --force")
+    return folder
+
+
+def shell(folder, command, code=0):
+    """What a command prints, errors included."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
+    run = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, check=False)
+    assert run.returncode == code, run.stderr.decode()
+    return run.stdout.decode() + run.stderr.decode()

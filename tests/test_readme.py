@@ -4,16 +4,14 @@ Texts must agree exactly. Numbers may differ, since arithmetic does between proc
 fractions by a few hundredths, counts above 100 by 2 %. Times are not shown.
 """
 
-import os
 import re
 import shlex
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.conftest import ROOT, shell
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 
@@ -56,48 +54,26 @@ def compare(expected, actual):
     assert [fault for pair in pairs for fault in differences(*pair)] == []
 
 
-@pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    """A folder as after `make demo`: .venv/bin/doxa and the demo."""
-    folder = tmp_path_factory.mktemp("tour")
-    (folder / ".venv" / "bin").mkdir(parents=True)
-    command = folder / ".venv" / "bin" / "doxa"
-    start = shlex.join([sys.executable, "-c", "from doxa.cli import main; main()"])
-    command.write_text(f'#!/bin/sh\nexec {start} "$@"\n')
-    command.chmod(0o755)
-    assert "\n\t$(BIN)/doxa demo --out demo --force\n" in (ROOT / "Makefile").read_text(), "what make demo runs"
-    shell(folder, ".venv/bin/doxa demo --out demo --force")
-    return folder
-
-
-def shell(folder, command, code=0):
-    """What a command prints, errors included."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "PYTHONIOENCODING": "utf-8"}
-    run = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, capture_output=True, check=False)
-    assert run.returncode == code, run.stderr.decode()
-    return run.stdout.decode() + run.stderr.decode()
-
-
-def test_the_tour_shows_what_the_commands_print(folder):
+def test_the_tour_shows_what_the_commands_print(demo_folder):
     commands = list(tour())
     assert len(commands) >= 8
     for command, output in commands:
-        compare(output, shell(folder, command, code=int(output.startswith("Error"))))
-    assert {"judged.tsv", "missing.tsv"} <= {path.name for path in folder.iterdir()}
+        compare(output, shell(demo_folder, command, code=int(output.startswith("Error"))))
+    assert {"judged.tsv", "missing.tsv"} <= {path.name for path in demo_folder.iterdir()}
 
 
-def test_the_lines_of_python_print_what_readme_shows(folder):
+def test_the_lines_of_python_print_what_readme_shows(demo_folder):
     (lines,), (output,) = blocks("python"), blocks("text")
     assert len([line for line in lines.splitlines() if line]) <= 10
-    (folder / "lines.py").write_text(lines, encoding="utf-8")
-    compare(output, shell(folder, f"{shlex.quote(sys.executable)} lines.py"))
+    (demo_folder / "lines.py").write_text(lines, encoding="utf-8")
+    compare(output, shell(demo_folder, f"{shlex.quote(sys.executable)} lines.py"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_each_example_is_short_and_answers_right(folder, path):
+def test_each_example_is_short_and_answers_right(demo_folder, path):
     statements = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith('"""')]
     assert len(statements) <= 10
-    output = shell(folder, f"{shlex.quote(sys.executable)} {shlex.quote(str(path))}")
+    output = shell(demo_folder, f"{shlex.quote(sys.executable)} {shlex.quote(str(path))}")
     if path.stem == "pykeen_user":
         mrr, hits = (float(number) for number in re.findall(r"0\.\d+", output)[:2])
         assert 0.4 < mrr < hits < 0.9

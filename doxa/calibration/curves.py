@@ -7,8 +7,9 @@ each with one curve for all relations or one per relation. A relation's slope an
 common ones, of deviation PRIOR, so that a relation with few labels stays near the common curve. Cross-validated log
 loss decides which of the four kinds is used.
 
-Negatives made in equal numbers do not have the base rate of the world. A belief with odds o in a mixture with the
-share π of positives has the odds o · (π′/(1−π′)) / (π/(1−π)) in a mixture with the share π′, the base rate.
+A probability holds for the mixture of true and false beliefs it was fitted to; negatives made in equal numbers do not
+have the base rate of the world. A belief with odds o in a mixture with the share π of positives has the odds
+o · (π′/(1−π′)) / (π/(1−π)) in a mixture with the share π′, the base rate.
 
 Labels that come later adjust the log odds of a fitted curve (`doxa.calibration.labels`).
 """
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.calibration.labels import Adjustment, fit_adjustment, logistic
+from doxa.calibration.labels import PRIOR_LABELS, Adjustment, fit_adjustment, logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.vocabulary import Ids
 
@@ -50,6 +51,7 @@ class Curve:
     `slopes` and `offsets`, (R,), equal the common ones for a relation without labels. `steps` are logits and their
     probabilities, (n,) each; empty for Platt. `log_odds` is the shift of the log odds by the base rate. `losses` are
     the cross-validated log losses that decided the kind. `adjustment` is the change of the log odds by later labels.
+    `base_rate` is the share of true beliefs in the mixture that the probabilities hold for.
     """
 
     kind: str
@@ -61,15 +63,17 @@ class Curve:
     log_odds: float = 0.0
     losses: dict[str, float] = field(default_factory=dict)
     adjustment: Adjustment | None = None
+    base_rate: float = 0.5
 
     @classmethod
     def unfitted(cls, relations: int) -> Curve:
         """σ(x): the order of its values has a meaning, their size has none."""
         return cls("none", 1.0, 0.0, np.ones(relations), np.zeros(relations))
 
-    def probability(self, inputs: Numbers, relation: Ids) -> Numbers:
-        """The probability of each belief, (n,)."""
-        return logistic(self.logit(inputs, relation))
+    def probability(self, inputs: Numbers, relation: Ids, base_rate: float | None = None) -> Numbers:
+        """The probability of each belief, (n,), in a mixture with the share `base_rate` of true ones if that is set."""
+        shift = 0.0 if base_rate is None else log_odds_of(base_rate) - log_odds_of(self.base_rate)
+        return logistic(self.logit(inputs, relation) + shift)
 
     def logit(self, inputs: Numbers, relation: Ids) -> Numbers:
         """The log odds of each belief, (n,)."""
@@ -88,9 +92,14 @@ class Curve:
         return bool((self.slopes[relation] if "by relation" in self.kind else self.slope) > 0)
 
     def adjust(self, inputs: Numbers, relation: Ids, label: NDArray[np.int8]) -> Curve:
-        """The same, moved by labels as far as their number carries (`doxa.calibration.labels`)."""
-        change = fit_adjustment(self.logit(inputs, relation), relation, label == 1, len(self.slopes))
-        return replace(self, adjustment=change.after(self.adjustment))
+        """The same, moved by labels as far as their number carries (`doxa.calibration.labels`).
+
+        So does the share of true beliefs that the probabilities hold for.
+        """
+        true = label == 1
+        change = fit_adjustment(self.logit(inputs, relation), relation, true, len(self.slopes))
+        base_rate = (PRIOR_LABELS * self.base_rate + true.sum()) / (PRIOR_LABELS + len(true))
+        return replace(self, adjustment=change.after(self.adjustment), base_rate=float(base_rate))
 
     def grow(self, relations: int) -> Curve:
         """The same with `relations` more relations, which use the common curve."""
@@ -115,6 +124,7 @@ class Curve:
             "log_odds": self.log_odds,
             "losses": self.losses,
             "adjustment": self.adjustment and self.adjustment.as_dict(names),
+            "base_rate": self.base_rate,
         }
 
     @classmethod
@@ -127,8 +137,12 @@ class Curve:
             slopes[rows], offsets[rows] = np.array(list(by_relation.values())).T
         steps = (np.array(stored["steps"][0], float), np.array(stored["steps"][1], float))
         adjustment = stored.get("adjustment")  # model folders of earlier versions have none
+        base_rate = stored.get(
+            "base_rate", float(logistic(np.array(stored["log_odds"])))
+        )  # nor this: as many negatives
         return cls(stored["kind"], stored["slope"], stored["offset"], slopes, offsets, steps, stored["log_odds"],
-                   stored["losses"], adjustment and Adjustment.from_dict(adjustment, relations, ids))  # fmt: skip
+                   stored["losses"], adjustment and Adjustment.from_dict(adjustment, relations, ids),
+                   base_rate)  # fmt: skip
 
 
 def fit_curve(
@@ -149,34 +163,41 @@ def fit_curve(
         log.warning("the model does not separate true from false validation beliefs: credence is not reliable")
         return Curve.unfitted(relations)
     share = true.mean()
-    shift = np.log(base_rate / (1 - base_rate)) - np.log(share / (1 - share)) if base_rate else 0.0
-    return replace(best, log_odds=float(shift))
+    shift = log_odds_of(base_rate) - log_odds_of(share) if base_rate else 0.0
+    return replace(best, log_odds=float(shift), base_rate=float(base_rate or share))
 
 
-def fit_shares(inputs: Numbers, relation: Ids, share: Numbers, relations: int, seed: int = 0) -> Curve:
+def log_odds_of(share: float) -> float:
+    """log(share / (1 − share))."""
+    return float(np.log(share) - np.log1p(-share))
+
+
+def fit_shares(
+    inputs: Numbers, relation: Ids, share: Numbers, relations: int, seed: int = 0, prior: float = PRIOR
+) -> Curve:
     """The same for targets between 0 and 1, such as confidences: their expected value given the input."""
     folds = list(_folds(share, seed))
 
     def loss(kind: str) -> float:
         parts = []
         for fold, rest in folds:
-            curve = _fit_kind(kind, inputs[rest], relation[rest], share[rest], relations)
+            curve = _fit_kind(kind, inputs[rest], relation[rest], share[rest], relations, prior)
             parts.append(_log_loss(curve.probability(inputs[fold], relation[fold]), share[fold]))
         return round(float(np.concatenate(parts).mean()), 6)
 
     losses = {kind: loss(kind) for kind in KINDS}
     best = min(KINDS, key=lambda kind: losses[kind])
-    return replace(_fit_kind(best, inputs, relation, share, relations), losses=losses)
+    return replace(_fit_kind(best, inputs, relation, share, relations, prior), losses=losses)
 
 
-def _fit_kind(kind: str, inputs: Numbers, relation: Ids, share: Numbers, relations: int) -> Curve:
+def _fit_kind(kind: str, inputs: Numbers, relation: Ids, share: Numbers, relations: int, prior: float = PRIOR) -> Curve:
     """The curve of one kind, fitted to all targets."""
     center, spread = float(inputs.mean()), float(inputs.std()) or 1.0
     x = (inputs - center) / spread
     common = _newton(x, np.zeros(len(x), np.int64), share, 1, np.zeros((1, 2)), prior=100.0)[0]
     lines = np.tile(common, (relations, 1))
     if "by relation" in kind:
-        lines = _newton(x, relation, share, relations, lines, prior=PRIOR)
+        lines = _newton(x, relation, share, relations, lines, prior=prior)
     slopes, offsets = lines[:, 0] / spread, lines[:, 1] - lines[:, 0] * center / spread
     curve = Curve(kind, common[0] / spread, common[1] - common[0] * center / spread, slopes, offsets)
     if kind.startswith("isotonic"):

@@ -141,9 +141,11 @@ class Judge:
         )
 
     def judge(
-        self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int = 0
+        self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int = 0, base_rate: float | None = None
     ) -> tuple[Numbers, NDArray[np.bool_]]:
         """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
+
+        Credence holds for a mixture with the share `base_rate` of true beliefs, by default that of `curve`.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
         false where validation had no such beliefs. `memory` bounds the tables of scores in bytes; 0 = automatic.
@@ -152,7 +154,7 @@ class Judge:
         rows = np.flatnonzero(beliefs.seen)
         known = beliefs.take(rows)
         scores, inputs = self._scores(pbe, known, facts, memory)
-        credence[rows] = self.curve.probability(inputs, known.relation)
+        credence[rows] = self.curve.probability(inputs, known.relation, base_rate)
         verdict[rows] = scores >= self.thresholds.of(known.relation)
         if self.unseen is not None:
             rows = np.flatnonzero(~beliefs.seen)

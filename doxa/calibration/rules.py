@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from doxa.calibration.labels import logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
@@ -30,6 +31,10 @@ from doxa.slots import Slot
 
 SHRINKAGE = 0.3
 """Penalty that keeps the weights of a relation near those of all relations, see `RuleWeights.fit`."""
+
+
+ROUNDS, TOLERANCE = 100, 1e-8
+"""Newton steps at most, and the step at which they end."""
 
 
 @torch.no_grad()
@@ -145,15 +150,22 @@ class RuleWeights:
 def _logistic_regression(
     features: Numbers, label: NDArray[np.int8], center: Numbers, shrinkage: float = SHRINKAGE
 ) -> Numbers:
-    """Weights and intercept, (k + 1,), of the logistic regression that is shrunk to `center`."""
-    from scipy.optimize import minimize
-
+    """Weights and intercept, (k + 1,), of the logistic regression that is shrunk to `center`; Newton's method."""
     inputs, sign = np.column_stack([features, np.ones(len(features))]), np.where(label == 1, 1.0, -1.0)
     penalty = np.append(np.full(features.shape[1], shrinkage), shrinkage / 20)
 
-    def loss(weights: Numbers) -> tuple[float, Numbers]:
-        margins, away = sign * (inputs @ weights), weights - center
-        slopes = -sign / (1 + np.exp(np.minimum(margins, 500)))
-        return float(np.logaddexp(0, -margins).sum() + penalty @ away**2), inputs.T @ slopes + 2 * penalty * away
+    def loss(weights: Numbers) -> float:
+        return float(np.logaddexp(0, -sign * (inputs @ weights)).sum() + penalty @ (weights - center) ** 2)
 
-    return np.asarray(minimize(loss, center, jac=True).x)
+    weights, value = center.copy(), loss(center)
+    for _ in range(ROUNDS):
+        chance = logistic(-sign * (inputs @ weights))
+        gradient = -inputs.T @ (sign * chance) + 2 * penalty * (weights - center)
+        curvature = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + 2 * np.diag(penalty)
+        step = np.linalg.solve(curvature, gradient)
+        while (lower := loss(weights - step)) > value and np.abs(step).max() > TOLERANCE:
+            step = step / 2
+        if np.abs(step).max() <= TOLERANCE:
+            break
+        weights, value = weights - step, lower
+    return weights

@@ -9,6 +9,7 @@ import typer
 
 from doxa.cli.hints import faults_of_data
 from doxa.cli.options import (
+    BaseRateOption,
     ForceOption,
     FormatOption,
     MemoryOption,
@@ -113,6 +114,7 @@ def audit(
     top: Annotated[int, typer.Option(help="Number of suspects to write.", min=1)] = 1000,
     show: Annotated[int, typer.Option(help="Number of suspects to print.", min=0)] = 10,
     out: Annotated[Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review`.")] = None,
+    base_rate: BaseRateOption = None,
     memory: MemoryOption = "",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -129,6 +131,7 @@ def audit(
     from doxa import formats
     from doxa.curation.audit import audit as run
     from doxa.curation.review import to_review
+    from doxa.inference.judgment import mixture
     from doxa.model import Model
     from doxa.render import terminal
 
@@ -136,11 +139,18 @@ def audit(
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
-        suspects = run(loaded, beliefs, top, memory=memory_limit(memory), report=lambda fraction: bar(fraction, ""))
+        suspects = run(
+            loaded, beliefs, top, memory=memory_limit(memory), base_rate=base_rate,
+            report=lambda fraction: bar(fraction, ""),
+        )  # fmt: skip
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")
     if suspects.unseen:
         terminal.remark(f"Note: {suspects.unseen:,} beliefs have names the model never saw; they are not judged")
+    if suspects.expected_wrong is not None:
+        shown = f"of {len(suspects):,} suspects, {suspects.expected_wrong:,.0f} are expected to be wrong"
+        terminal.say(f"{shown}: the sum of 1 − credence")
+    terminal.remark(mixture(suspects.base_rate))
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
         terminal.say(f"{out}: {len(suspects):,} suspects")
@@ -178,8 +188,9 @@ def apply(
     terminal.remark(f"{decisions.unsure:,} unsure, {decisions.open:,} without an answer")
     retract = f" --retract {out / 'retracted.tsv'}" if len(decisions.retracted) else ""
     added = f" {out / 'added.tsv'}" if len(decisions.added) else ""
-    if added or retract:
-        terminal.remark(f"Next: doxa update MODEL{added}{retract} --out MODEL2")
+    labels = f" --labels {out / 'labels.tsv'}" if len(decisions.labels) else ""
+    if labels:
+        terminal.remark(f"Next: doxa update MODEL{added}{retract}{labels} --out MODEL2")
 
 
 def update(

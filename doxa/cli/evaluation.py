@@ -32,7 +32,11 @@ FilterOption = Annotated[
     str, typer.Option("--filter", help="Known facts to drop from rankings: all (train, valid and test), or train.")
 ]
 CandidatesOption = Annotated[
-    str, typer.Option(help="Rank among all entities, or only those seen in that slot of the relation.")
+    str,
+    typer.Option(
+        help="Rank among all entities (all, as published figures do), those seen in that slot of the relation "
+        "(relation), or those that `doxa ask` answers with (answered)."
+    ),
 ]
 RankAllOption = Annotated[bool, typer.Option("--rank-all", help="Of a labeled file, rank the false beliefs too.")]
 NegativesSeed = Annotated[int, typer.Option(help="Seed of the negatives made for unlabeled files.", min=0)]
@@ -70,6 +74,7 @@ def evaluate(
     Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
     """
     from doxa.data.atomic import written
+    from doxa.evaluation.protocol import CANDIDATE_RULES
     from doxa.evaluation.report import evaluate as run
     from doxa.model import Model
     from doxa.render import terminal
@@ -77,7 +82,7 @@ def evaluate(
 
     names = [task.strip() for task in tasks.split(",") if task.strip()]
     filter_rule = chosen_of("--filter", filter_, ("all", "train"))
-    candidate_rule = chosen_of("--candidates", candidates, ("all", "relation"))
+    candidate_rule = chosen_of("--candidates", candidates, CANDIDATE_RULES)
     if not names:
         raise UsageError("--tasks names no task")
     for option, path in (("--json", json_), ("--plot", plot)):

@@ -82,6 +82,17 @@ MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The wor
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
+BaseRateOption = Annotated[
+    float | None,
+    typer.Option(
+        "--base-rate",
+        help="Share of true ones among these beliefs, which credence shall hold for; as in calibration by default.",
+        min=0.0001,
+        max=0.9999,
+    ),
+]
+
+
 def memory_limit(text: str) -> int:
     """The value of --memory in bytes; 0 = automatic."""
     return parse_size(text) if text else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from doxa.cli.options import (
+    BaseRateOption,
     FormatOption,
     MemoryOption,
     MentionOption,
@@ -110,6 +111,7 @@ def judge(
     mention: MentionOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per belief.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output by default.")] = None,
+    base_rate: BaseRateOption = None,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -120,6 +122,9 @@ def judge(
     A belief is true from its relation's threshold up. A belief of a file that has a name the model never saw is
     "unknown". The ending of --out decides its format; in RDF and NELL the credence is written as the confidence.
 
+    A credence is a probability in a mixture of true and false beliefs, which the last line states. Beliefs of a source
+    that is mostly right, or mostly wrong, need another: --base-rate 0.9. The verdicts stay.
+
     Examples: `doxa judge model Lyon 'located in' France`, `doxa judge model candidates.tsv --out judged.tsv`
     """
     from doxa.model import Model
@@ -127,14 +132,14 @@ def judge(
     if len(what) == 3:
         if out is not None:
             raise UsageError("--out is for judging a file", "leave it out to judge one belief")
-        _judge_one(Model.load(model), (what[0], what[1], what[2]), mention, json_)
+        _judge_one(Model.load(model), (what[0], what[1], what[2]), mention, json_, base_rate)
     elif len(what) == 1:
         if mention is not None:
             raise UsageError("--mention is for judging one belief", "put the mentions of a file into its fourth column")
         file, options = Path(what[0]), reading(format_, read_)
         check_output("--out", out, model, file)
         beliefs = read(file, on_error, options, allow_zero_confidence=True)
-        judgment = Model.load(model).judge(beliefs, memory_limit(memory))
+        judgment = Model.load(model).judge(beliefs, memory_limit(memory), base_rate)
         _write_judged(judgment, file, out, options, json_)
     else:
         raise UsageError(
@@ -143,14 +148,16 @@ def judge(
         )
 
 
-def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool) -> None:
+def _judge_one(
+    model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool, base_rate: float | None
+) -> None:
     """Print the credence and verdict of one belief, whose names the model must know."""
     from doxa.render import terminal
 
     head, relation, tail = triple
     model.vocabularies.entities.require((head, tail))
     model.vocabularies.relations.require(relation)
-    judgment = model.judge([triple if mention is None else (*triple, mention, None)])
+    judgment = model.judge([triple if mention is None else (*triple, mention, None)], base_rate=base_rate)
     if json_:
         _print_json(judgment)
         return
@@ -158,6 +165,7 @@ def _judge_one(model: Model, triple: tuple[str, str, str], mention: str | None, 
     terminal.say(
         f"{head} · {relation} · {tail}: credence {judgment.credence[0]:.2%}, judged {judgment.verdict[0]}{known}"
     )
+    terminal.remark(judgment.mixture)
 
 
 def _print_json(judgment: Judgment) -> None:
@@ -184,4 +192,4 @@ def _write_judged(judgment: Judgment, file: Path, out: Path | None, options: Opt
     else:
         sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
     counts = ", ".join(f"{(judgment.verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
-    terminal.remark(f"{file}: {counts}")
+    terminal.remark(f"{file}: {counts}\n{judgment.mixture}")

@@ -44,7 +44,8 @@ class Suspects(Result):
     `better_tail` is the most probable other tail, UNKNOWN where the belief's own is more probable. Columns of
     `surprise`, `advantage` and `contradicting`, (n, 2), belong to the slots head and tail. `contradicting` is the known
     answer that contradicts the belief, UNKNOWN where none does. `unseen` counts beliefs with names the model does not
-    know; they are left out.
+    know; they are left out. `base_rate` is the share of true beliefs that the credence holds for, None without
+    calibration.
     """
 
     beliefs: Beliefs
@@ -57,6 +58,7 @@ class Suspects(Result):
     advantage: Numbers
     contradicting: NDArray[np.int64]
     unseen: int
+    base_rate: float | None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -67,6 +69,11 @@ class Suspects(Result):
     def __repr__(self) -> str:
         first = f", first {self.belief(0)}" if len(self) else ""
         return f"Suspects({len(self):,} beliefs{first})"
+
+    @property
+    def expected_wrong(self) -> float | None:
+        """How many of the suspects are expected to be wrong, the sum of 1 − credence; None without calibration."""
+        return None if self.base_rate is None else float((1 - self.credence).sum())
 
     def belief(self, place: int) -> str:
         """The belief at that place of the list, as text."""
@@ -104,8 +111,9 @@ class Suspects(Result):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The suspects as plain data, and how many beliefs name something unseen."""
-        return {"suspects": self.to_frame().to_dicts(), "unseen": self.unseen}
+        """The suspects as plain data, how many are expected to be wrong, and how many beliefs name something unseen."""
+        numbers = {"expected_wrong": self.expected_wrong, "base_rate": self.base_rate, "unseen": self.unseen}
+        return {"suspects": self.to_frame().to_dicts()} | numbers
 
 
 def _text(beliefs: Beliefs, triple: list[int]) -> str:
@@ -120,12 +128,14 @@ def audit(
     top: int | None = None,
     *,
     memory: int = 0,
+    base_rate: float | None = None,
     report: Callable[[float], None] | None = None,
 ) -> Suspects:
     """The `top` most suspect beliefs, all without `top`; of the model's known facts if `beliefs` is None.
 
     `beliefs` is anything `Beliefs.of` takes; their mentions count in credence. `memory` bounds the tables of scores in
-    bytes, 0 is automatic. `report` receives the finished share of the work.
+    bytes, 0 is automatic. `base_rate` is the share of true beliefs that credence shall hold for; it changes no order.
+    `report` receives the finished share of the work.
     """
     model.must_answer("classification")
     model.must_answer("entity")
@@ -134,7 +144,8 @@ def audit(
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     seen = np.flatnonzero(beliefs.seen)
     audited = beliefs.take(seen)
-    credence = judge(model, audited, memory).credence
+    judgment = judge(model, audited, memory, base_rate)
+    credence = judgment.credence
     others = _compare(model, audited, memory, report)
     log_odds = np.log(np.clip(credence, 1e-12, 1)) - np.log(np.clip(1 - credence, 1e-12, 1))
     advantage = np.maximum(others.advantage, 0.0)
@@ -153,6 +164,7 @@ def audit(
         advantage=advantage[order],
         contradicting=others.contradicting[order],
         unseen=len(beliefs) - len(seen),
+        base_rate=judgment.base_rate,
     )
 
 

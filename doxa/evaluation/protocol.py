@@ -14,9 +14,12 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.evaluation.ranks import Ranks, rank
+from doxa.pbe import PBE
 from doxa.slots import Slot
 
-CandidateRule = Literal["all", "relation"]
+CandidateRule = Literal["all", "relation", "answered"]
+CANDIDATE_RULES = ("all", "relation", "answered")
+"""All entities (the standard protocol); those seen in that slot of the relation; the candidates of `ask`."""
 
 
 class Ranker(Protocol):
@@ -29,6 +32,26 @@ class Ranker(Protocol):
     def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor: ...
     def mention_logits(self, batch: Batch) -> Tensor: ...
     def blocks(self, count: int, width: int | None = None, memory: int = 0) -> Iterator[Ids]: ...
+
+
+class Answered:
+    """Ranks as `ask` answers: among the entities seen in that slot in training, self-loops as rare as they are there.
+
+    An entity that `ask` does not offer shares the last places with the others of its kind.
+    """
+
+    def __init__(self, pbe: PBE) -> None:
+        self.pbe = pbe
+        self.entities, self.relations = pbe.entities, pbe.relations
+        self.mention_logits, self.blocks = pbe.mention_logits, pbe.blocks
+
+    def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
+        """The logits behind the probabilities of answers, (B, C); −∞ for what is no answer."""
+        logits = self.pbe.answer_logits(slot, batch, candidates)
+        if slot is not Slot.RELATION:
+            ids = torch.arange(self.entities) if candidates is None else candidates
+            logits[:, ~torch.isin(ids, self.pbe.seen[slot])] = -torch.inf
+        return logits
 
 
 @torch.no_grad()

@@ -22,7 +22,7 @@ from doxa.errors import UsageError, one_of
 from doxa.evaluation.calibration import CalibrationReport, Reliability, calibration_report, reliability_of_share
 from doxa.evaluation.confidence import ConfidenceErrors, ConfidenceReport, confidence_of_mean, confidence_report
 from doxa.evaluation.popularity import Popularity, popularity_verdicts
-from doxa.evaluation.protocol import CandidateRule, Ranker, ranks
+from doxa.evaluation.protocol import CANDIDATE_RULES, Answered, CandidateRule, Ranker, ranks
 from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.inference.judgment import judge
 from doxa.model import TASKS, Model
@@ -181,19 +181,19 @@ def evaluate(
     """Run the tasks that the beliefs allow.
 
     `filter` takes other known facts out of the ranking: of train, valid and the test beliefs (all), or of train alone.
-    `candidates` are all entities or those seen in that slot of the relation. Beliefs labeled false are ranked only with
-    `rank_all`. `seed` decides the negatives made for beliefs without labels. `report` is called with each task's name.
-    `memory` bounds the tables of scores in bytes; 0 = automatic. With `popularity`, every task is also run for a
-    baseline that answers with what is frequent in training.
+    `candidates` are all entities (the standard protocol), those seen in that slot of the relation, or those that `ask`
+    answers with (`doxa.evaluation.protocol.Answered`). Beliefs labeled false are ranked only with `rank_all`. `seed`
+    decides the negatives made for beliefs without labels. `report` is called with each task's name. `memory` bounds the
+    tables of scores in bytes; 0 = automatic. With `popularity`, every task is also run for the popularity baseline.
     """
     tasks = task_names(tasks, TASKS)
     one_of("filter", filter, ("all", "train"))
-    one_of("candidates", candidates, ("all", "relation"))
+    one_of("candidates", candidates, CANDIDATE_RULES)
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
     labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
-    inputs = (model, beliefs, ranked, known, labeled, candidates == "relation", memory)
+    inputs = (model, beliefs, ranked, known, labeled, candidates, memory)
     run = _tasks(*inputs)
     reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"}
@@ -224,7 +224,7 @@ def evaluate(
         "judged": len(labeled()) if judged & done.keys() else 0,
         "negatives": "labels" if has_negatives(beliefs) else f"made, seed {seed}",
     }
-    skipped = {task: reason for task, reason in reasons.items() if task in tasks}
+    skipped = {task: reasons[task] for task in tasks if task in reasons}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
 
 
@@ -243,15 +243,16 @@ def _tasks(
     ranked: Beliefs,
     known: TripleIndex,
     labeled: Callable[[], Beliefs],
-    of_relation: bool,
+    candidates: CandidateRule,
     memory: int,
 ) -> dict[str, Callable[[], Any]]:
     """What each task runs. Confidence and calibration leave out beliefs with unknown names."""
     confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
-    exponent = model.calibration.mention_exponent
+    exponent, of_relation = model.calibration.mention_exponent, candidates == "relation"
+    ranker: Ranker = Answered(model.pbe) if candidates == "answered" else model.pbe
     return {
-        "entity": lambda: entity_report(model.pbe, ranked, known, model.trained_facts, of_relation, memory),
-        "relation": lambda: relation_report(model.pbe, ranked, known, "both", exponent, memory),
+        "entity": lambda: entity_report(ranker, ranked, known, model.trained_facts, of_relation, memory),
+        "relation": lambda: relation_report(ranker, ranked, known, "both", exponent, memory),
         "classification": lambda: classification_report(judge(model, labeled(), memory).accepted, labeled()),
         "confidence": lambda: confidence_report(model, confident, memory),
         "calibration": lambda: calibration_report(
@@ -266,11 +267,11 @@ def _popularity_tasks(
     ranked: Beliefs,
     known: TripleIndex,
     labeled: Callable[[], Beliefs],
-    of_relation: bool,
+    candidates: CandidateRule,
     memory: int,
 ) -> dict[str, Callable[[], Any]]:
     """What each task runs for the popularity baseline, on the beliefs that the model is measured on."""
-    popularity = Popularity(model.trained_facts)
+    popularity, of_relation = Popularity(model.trained_facts), candidates == "relation"
     confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
     return {
         "entity": lambda: entity_report(popularity, ranked, known, model.trained_facts, of_relation, memory),

@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
+from doxa.errors import CannotAnswer, UsageError
 from doxa.model import Model
+
+NO_CURVE = "calibrate it with labeled or held-out beliefs"
 
 VERDICTS = ("true", "false", "unknown")
 
@@ -23,13 +26,20 @@ class Judgment(Result):
 
     `credence` is NaN for a belief with a name that the model does not know. `accepted` says whether a belief is
     classified as true, such beliefs included (`doxa.calibration.unseen`). `known` says whether the model's knowledge
-    base holds it.
+    base holds it. `base_rate` is the share of true beliefs in the mixture that the credence holds for, None for a model
+    that is not calibrated.
     """
 
     beliefs: Beliefs
     credence: Numbers
     accepted: NDArray[np.bool_]
     known: NDArray[np.bool_]
+    base_rate: float | None
+
+    @property
+    def mixture(self) -> str:
+        """Which mixture of true and false beliefs the credence holds for, in a sentence."""
+        return mixture(self.base_rate)
 
     @property
     def unknown(self) -> NDArray[np.bool_]:
@@ -63,9 +73,24 @@ class Judgment(Result):
         return {"beliefs": self.to_frame().with_columns(pl.Series("known", self.known)).to_dicts()}
 
 
-def judge(model: Model, beliefs: Beliefs, memory: int = 0) -> Judgment:
+def judge(model: Model, beliefs: Beliefs, memory: int = 0, base_rate: float | None = None) -> Judgment:
     """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`."""
     model.must_answer("classification")
+    curve = model.calibration.curve
+    if base_rate is not None:
+        if not 0 < base_rate < 1:
+            raise UsageError(f"base_rate is {base_rate}; expected a number between 0 and 1")
+        if curve.kind == "none":
+            raise CannotAnswer("this model's credence is not calibrated, so no base rate can be set", NO_CURVE)
     encoded = beliefs.encode(model.vocabularies)
-    credence, accepted = model.calibration.judge(model.pbe, encoded, model.trained_facts, memory)
-    return Judgment(beliefs, credence, accepted, model.known.contains(encoded.head, encoded.relation, encoded.tail))
+    credence, accepted = model.calibration.judge(model.pbe, encoded, model.trained_facts, memory, base_rate)
+    known = model.known.contains(encoded.head, encoded.relation, encoded.tail)
+    share = None if curve.kind == "none" else base_rate or curve.base_rate
+    return Judgment(beliefs, credence, accepted, known, share)
+
+
+def mixture(base_rate: float | None) -> str:
+    """Which mixture a credence holds for, in a sentence."""
+    if base_rate is None:
+        return "credence is not calibrated: take its order seriously, not its size"
+    return f"credence holds where {base_rate:.3g} of the beliefs are true and the others have a wrong head or tail"

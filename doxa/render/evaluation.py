@@ -65,16 +65,21 @@ def _cells(metrics: Metrics) -> list[str]:
     return [f"{metrics.mr:,.1f}", f"{metrics.mrr:.3f}", *(f"{share:.1%}" for share in metrics.hits.values())]
 
 
+RANKED = {"all": "", "relation": ", candidates of the relation", "answered": ", ranked as `doxa ask` answers"}
+"""What a heading adds for candidates other than those of the standard protocol."""
+
+
 def show_evaluation(evaluation: Evaluation) -> None:
     """The report of `doxa evaluate` as text."""
     popularity = evaluation.popularity
+    ranked = RANKED[evaluation.protocol["candidates"]]
     if evaluation.entity:
         baseline = _entity_rows(popularity.entity) if popularity and popularity.entity else None
-        show_ranking(TITLES["entity"], _entity_rows(evaluation.entity), baseline)
+        show_ranking(TITLES["entity"] + ranked, _entity_rows(evaluation.entity), baseline)
     if evaluation.relation:
         ranks, other = evaluation.relation, popularity.relation if popularity else None
         baseline = {"raw": other.raw, "filtered": other.filtered} if other else None
-        show_ranking(TITLES["relation"], {"raw": ranks.raw, "filtered": ranks.filtered}, baseline)
+        show_ranking(TITLES["relation"] + ranked, {"raw": ranks.raw, "filtered": ranks.filtered}, baseline)
     out.print()
     if evaluation.classification:
         c, frequent = evaluation.classification, popularity.classification if popularity else None

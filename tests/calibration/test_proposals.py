@@ -53,7 +53,8 @@ class SimulatedWorld:
     def fit(self, monkeypatch, seed=0):
         """The curve of these candidates, without a model."""
         table, parts = CandidateTable.concat([self.table, self.hidden]), (len(self.table), len(self.hidden))
-        monkeypatch.setattr(proposals, "_sampled", lambda *_: (table, np.repeat([False, True], parts)))
+        sample = proposals._Sample(table, np.repeat([False, True], parts), 1.0)
+        monkeypatch.setattr(proposals, "_sampled", lambda *_: sample)
         return ProposalCurve.fit(None, self.facts, self.valid, seed)
 
 
@@ -78,7 +79,8 @@ def test_the_curve_is_fitted_to_the_candidates_and_the_hidden_facts(monkeypatch)
     """`_sampled` has the candidates that are not known, and each validation fact as if it alone were not known."""
     model, _ = board_model(8)
     facts, valid = model.trained_facts, TripleIndex(model.valid, model.pbe.entities, 2)
-    table, right = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(0), None)
+    table, right, scale = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(0), None)
+    assert scale == 1.0
     assert 0 < right.sum() <= len(valid)
     assert set(map(tuple, table.triples[right].tolist())) <= set(map(tuple, model.valid.tolist()))
     assert not model.known.contains(*table.triples[~right].T).any()
@@ -95,19 +97,29 @@ def test_the_curve_is_fitted_to_the_candidates_and_the_hidden_facts(monkeypatch)
             assert np.allclose(part.features, expected.features)
 
 
-def test_a_sample_of_the_relations_is_used_where_all_are_too_many(monkeypatch):
+def test_every_candidate_is_as_likely_to_be_in_a_sample(monkeypatch):
+    """A sample has the candidates of some entities, and some hidden facts; `scale` is the ratio of both shares."""
     model, _ = board_model(8)
     facts, valid = model.trained_facts, TripleIndex(model.valid, model.pbe.entities, 2)
-    monkeypatch.setattr(proposals, "MAX_SCORES", 1.0)
-    shares = []
-    table, _ = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(0), shares.append)
-    assert len(set(table.relation.tolist())) == 1
-    assert shares == [1.0]
-    used = {
-        proposals._sampled(model.pbe, facts, valid, np.random.default_rng(seed), None)[0].relation[0]
-        for seed in range(6)
-    }
-    assert used == {0, 1}
+    whole = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(0), None)
+    every = {tuple(triple): row for row, triple in enumerate(whole.table.triples[~whole.right].tolist())}
+    monkeypatch.setattr(proposals, "MAX_SCORES", 120.0 * facts.entities)
+    counts, shares, drawn = np.zeros(len(every)), [], []
+    for seed in range(60):
+        told = []
+        table, right, scale = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(seed), told.append)
+        assert told[-1] == 1.0
+        rows = [every[tuple(triple)] for triple in table.triples[~right].tolist()]
+        assert len(set(rows)) == len(rows)
+        assert table.ranks[~right].tolist() == whole.table.ranks[~whole.right][rows].tolist()
+        counts[rows] += 1
+        drawn.append(len(rows) / len(every))
+        shares.append(scale * min(1.0, 18 / len(valid)))
+    assert 0 < shares[0] < 0.5
+    assert np.mean(drawn) == pytest.approx(shares[0], rel=0.1)
+    by_head = whole.table.ranks[~whole.right][:, 1] <= proposals.BEST
+    for side in (by_head, ~by_head):
+        assert counts[side].mean() / 60 == pytest.approx(shares[0], rel=0.25)
 
 
 def test_more_missing_facts_raise_every_credence_in_proportion(monkeypatch):
