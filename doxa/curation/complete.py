@@ -156,8 +156,9 @@ def complete(
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
-    `relations` and `entities` restrict the search to beliefs about them. A candidate combines entities seen in these
-    slots of the relation or in similar ones, and is one of the best new answers to one of its two queries.
+    A candidate combines entities seen in these slots of the relation or in similar ones, and is one of the best new
+    answers to one of its two queries. `relations` restricts the search to these relations, and `entities` to queries
+    about these entities: with a frequent entity, the best few answers to each query.
     `base_rate` is the share of facts that the training facts lack, a tenth by default; a larger share raises every
     credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
