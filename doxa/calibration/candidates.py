@@ -116,19 +116,25 @@ class _Answers(NamedTuple):
 
 @torch.no_grad()
 def candidates(
-    pbe: PBE, known: TripleIndex, pools: Pools, relation: int, about: Ids | None = None, memory: int = 0
+    pbe: PBE,
+    known: TripleIndex,
+    pools: Pools,
+    relation: int,
+    about: Ids | None = None,
+    memory: int = 0,
+    depth: int = BEST,
 ) -> CandidateTable:
     """The candidates of one relation that are not in `known`.
 
     A triple is a candidate if its tail is one of the BEST new tails of (h, r, ?) in the pool, or its head one of the
-    BEST new heads of (?, r, t). With `about`, only queries about these entities are asked: a triple with one of them
-    that is only among the best answers about its other entity is left out. `memory` bounds the tables of scores in
-    bytes; 0 = automatic.
+    BEST new heads of (?, r, t). With `about`, only queries about these entities are asked, and the `depth` best answers
+    to each are looked at: a triple with one of them that is not among these is left out. `memory` bounds the tables of
+    scores in bytes; 0 = automatic.
     """
     asked = {slot: pools.of(relation, slot.other) for slot in ENTITY_SLOTS}
     if about is not None:
         asked = {slot: np.intersect1d(entities, about) for slot, entities in asked.items()}
-    answers = {slot: _answers(pbe, known, pools, relation, slot, asked[slot], memory) for slot in ENTITY_SLOTS}
+    answers = {slot: _answers(pbe, known, pools, relation, slot, asked[slot], memory, depth) for slot in ENTITY_SLOTS}
     keys = np.unique(np.concatenate([part.keys for part in answers.values()]))
     pairs = dict(zip(ENTITY_SLOTS, np.divmod(keys, pbe.entities), strict=True))
     for slot in ENTITY_SLOTS:  # what the other slot's answers are asked in turn
@@ -139,11 +145,13 @@ def candidates(
     for column, part in enumerate(answers.values()):
         place = np.minimum(np.searchsorted(keys, part.keys), max(len(keys) - 1, 0))
         listed = keys[place] == part.keys if len(keys) else np.zeros(0, bool)
-        logits[place[listed]], ranks[place[listed], column] = part.logits[listed], part.ranks[listed]
+        logits[place[listed]] = part.logits[listed]
+        ranks[place[listed], column] = np.minimum(part.ranks[listed], BEST + 1)
     triples = np.stack([pairs[Slot.HEAD], np.full(len(keys), relation), pairs[Slot.TAIL]], axis=1)
     log_pr = [logits - answers[slot].log_total[pairs[slot.other]] for slot in ENTITY_SLOTS]
     counts = [known.count_answers(slot, *triples.T) for slot in ENTITY_SLOTS]
-    return CandidateTable(triples, np.minimum(np.stack(log_pr, 1), 0.0), ranks, np.stack(counts, 1))
+    table = CandidateTable(triples, np.minimum(np.stack(log_pr, 1), 0.0), ranks, np.stack(counts, 1))
+    return table if depth == BEST else table.take(np.flatnonzero((ranks <= BEST).any(axis=1)))
 
 
 @torch.no_grad()
@@ -185,9 +193,16 @@ def _answer_pool(pbe: PBE, pools: Pools, relation: int, slot: Slot) -> Ids:
 
 
 def _answers(
-    pbe: PBE, known: TripleIndex, pools: Pools, relation: int, slot: Slot, entities: Ids, memory: int
+    pbe: PBE,
+    known: TripleIndex,
+    pools: Pools,
+    relation: int,
+    slot: Slot,
+    entities: Ids,
+    memory: int,
+    depth: int = BEST,
 ) -> _Answers:
-    """The best new answers for `slot` to one query per entity of the other slot."""
+    """The `depth` best new answers for `slot` to one query per entity of the other slot."""
     pool = _answer_pool(pbe, pools, relation, slot)
     log_total = np.full(pbe.entities, np.nan)
     parts: list[tuple[Ids, Numbers, Ids]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
@@ -199,7 +214,7 @@ def _answers(
         distribution = pbe.distribution(slot, Batch.of_triples(column, relations, column), without=without)
         log_total[queries] = distribution.log_total.numpy()
         places = torch.searchsorted(distribution.columns, torch.from_numpy(pool))
-        logits, best = distribution.logits.index_select(1, places).topk(min(BEST, len(pool)), dim=1)
+        logits, best = distribution.logits.index_select(1, places).topk(min(depth, len(pool)), dim=1)
         answers = pool[best.numpy()]
         asked = np.broadcast_to(queries[:, None], answers.shape)
         head, tail = (asked, answers) if slot is Slot.TAIL else (answers, asked)

@@ -8,7 +8,7 @@ Training lacks the V validation facts. Each of them is hidden in turn and joins 
 A missing fact is a candidate with features like those of a hidden fact. If M facts are missing, the share of missing
 facts among the candidates is
 
-    credence = min(1, M / V · g / (1 − g))
+    credence = min(MOST, M / V · g / (1 − g))
 
 M cannot be learned from a knowledge base. It is stated as the base rate, M / (M + facts of training).
 """
@@ -63,6 +63,9 @@ too few candidates to tell."""
 
 FOLDS = 3
 """Parts of the cross-fit."""
+
+MOST = 0.99
+"""The highest credence of a proposal: the number of missing facts is an assumption, so nothing is certain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,7 @@ class ProposalCurve:
 
     def credence(self, table: CandidateTable, missing: float) -> Numbers:
         """The probability that each candidate is one of `missing` missing facts, (n,)."""
-        return np.minimum(missing / self.count * self.odds(table), 1.0)
+        return np.minimum(missing / self.count * self.odds(table), MOST)
 
     def grow(self, relations: int) -> ProposalCurve:
         """The same with `relations` more relations, which use what was fitted over all relations."""

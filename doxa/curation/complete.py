@@ -39,6 +39,9 @@ RARELY = 0.1
 PRECISION = 9
 """Decimals of credence that decide the order; equal candidates are ordered by their odds, then by their ids."""
 
+DEPTH = 200
+"""Answers to a query about a named entity that are looked at: it may be among the best answers about each of them."""
+
 GATHER = 100_000
 """Candidates that are collected before the best of them are sorted out."""
 
@@ -157,8 +160,8 @@ def complete(
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
     A candidate combines entities seen in these slots of the relation or in similar ones, and is one of the best new
-    answers to one of its two queries. `relations` restricts the search to these relations, and `entities` to queries
-    about these entities: with a frequent entity, the best few answers to each query.
+    answers to one of its two queries. `relations` and `entities` restrict the search to beliefs about them; of a
+    frequent entity, the DEPTH best answers to each query are looked at.
     `base_rate` is the share of facts that the training facts lack, a tenth by default; a larger share raises every
     credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
@@ -285,13 +288,13 @@ class _Search:
     def _candidates(self, relation: int) -> CandidateTable:
         """The candidates of one relation, about the entities asked for."""
         if self._every is None:
-            return candidates(self.model.pbe, self.model.known, self.pools, relation, self.about, self.memory)
+            model, depth = self.model, BEST if self.about is None else DEPTH
+            return candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory, depth)
         first, last = np.searchsorted(self._every.relation, [relation, relation + 1])
         table = self._every.take(np.arange(first, last))
         if self.about is None:
             return table
-        asked = np.isin(table.triples[:, ENTITY_SLOTS[::-1]], self.about)  # whose best answers are the head, the tail
-        return table.take(np.flatnonzero((asked & (table.ranks <= BEST)).any(axis=1)))
+        return table.take(np.flatnonzero(np.isin(table.triples[:, ENTITY_SLOTS], self.about).any(axis=1)))
 
     def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
         """Which candidates are no second answers, unless these are allowed or usual."""

@@ -50,10 +50,12 @@ class SimulatedWorld:
         self.missing = int((true & ~validation).sum())
         self.facts = TripleIndex(np.zeros((0, 3), np.int64), count, RELATIONS)
 
-    def fit(self, monkeypatch, seed=0):
-        """The curve of these candidates, without a model."""
-        table, parts = CandidateTable.concat([self.table, self.hidden]), (len(self.table), len(self.hidden))
-        sample = proposals._Sample(table, np.repeat([False, True], parts), 1.0)
+    def fit(self, monkeypatch, seed=0, shares=(1.0, 1.0)):
+        """The curve of these candidates, without a model; `shares` of the candidates and of the hidden facts."""
+        drawn = zip((self.table, self.hidden), shares, strict=True)
+        parts = [table.take(np.arange(int(share * len(table)))) for table, share in drawn]
+        right = np.repeat([False, True], [len(part) for part in parts])
+        sample = proposals._Sample(CandidateTable.concat(parts), right, shares[0] / shares[1])
         monkeypatch.setattr(proposals, "_sampled", lambda *_: sample)
         return ProposalCurve.fit(None, self.facts, self.valid, seed)[0]
 
@@ -106,9 +108,9 @@ def test_every_candidate_is_as_likely_to_be_in_a_sample(monkeypatch):
     monkeypatch.setattr(proposals, "MAX_SCORES", 120.0 * facts.entities)
     counts, shares, drawn = np.zeros(len(every)), [], []
     for seed in range(60):
-        told = []
-        table, right, scale = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(seed), told.append)
-        assert told[-1] == 1.0
+        steps = []
+        table, right, scale = proposals._sampled(model.pbe, facts, valid, np.random.default_rng(seed), steps.append)
+        assert steps[-1] == 1.0
         rows = [every[tuple(triple)] for triple in table.triples[~right].tolist()]
         assert len(set(rows)) == len(rows)
         assert table.ranks[~right].tolist() == whole.table.ranks[~whole.right][rows].tolist()
@@ -122,6 +124,23 @@ def test_every_candidate_is_as_likely_to_be_in_a_sample(monkeypatch):
         assert counts[side].mean() / 60 == pytest.approx(shares[0], rel=0.25)
 
 
+def test_a_sample_gives_the_same_credence(monkeypatch):
+    world = SimulatedWorld(1, 0.5)
+    whole, part = (world.fit(monkeypatch, shares=shares) for shares in ((1.0, 1.0), (0.25, 0.5)))
+    credence = [curve.credence(world.table, world.missing) for curve in (whole, part)]
+    assert credence[1].sum() == pytest.approx(credence[0].sum(), rel=0.1)
+    assert np.abs(credence[1] - credence[0]).mean() < 0.01
+
+
+def test_relations_without_hidden_facts_have_candidates_too():
+    """They are as likely to lack facts, and hiding showed none: their candidates count as wrong."""
+    model, _ = board_model(8)
+    valid = TripleIndex(model.valid[model.valid[:, 1] == 0], model.pbe.entities, 2)
+    table, right, _ = proposals._sampled(model.pbe, model.trained_facts, valid, np.random.default_rng(0), None)
+    assert set(table.relation[~right].tolist()) == {0, 1}
+    assert set(table.relation[right].tolist()) == {0}
+
+
 def test_more_missing_facts_raise_every_credence_in_proportion(monkeypatch):
     world = SimulatedWorld(3, 0.5, count=20_000)
     curve = world.fit(monkeypatch)
@@ -130,7 +149,7 @@ def test_more_missing_facts_raise_every_credence_in_proportion(monkeypatch):
     assert np.allclose(first, np.minimum(1000 / curve.count * odds, 1))
     assert first.max() < 1
     for missing in (100.0, 3000.0, 1e6):
-        assert np.allclose(curve.credence(world.table, missing), np.minimum(missing / 1000 * first, 1))
+        assert np.allclose(curve.credence(world.table, missing), np.minimum(missing / 1000 * first, proposals.MOST))
     assert (curve.credence(world.table, 1e6) == 1).sum() > 10
 
 
