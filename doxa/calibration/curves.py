@@ -70,10 +70,15 @@ class Curve:
         """σ(x): the order of its values has a meaning, their size has none."""
         return cls("none", 1.0, 0.0, np.ones(relations), np.zeros(relations))
 
-    def probability(self, inputs: Numbers, relation: Ids, base_rate: float | None = None) -> Numbers:
-        """The probability of each belief, (n,), in a mixture with the share `base_rate` of true ones if that is set."""
+    def probability(
+        self, inputs: Numbers, relation: Ids, base_rate: float | None = None, surprise: Numbers | float = 0.0
+    ) -> Numbers:
+        """The probability of each belief, (n,), in a mixture with the share `base_rate` of true ones if that is set.
+
+        `surprise` lowers the log odds.
+        """
         shift = 0.0 if base_rate is None else log_odds_of(base_rate) - log_odds_of(self.base_rate)
-        return logistic(self.logit(inputs, relation) + shift)
+        return logistic(self.logit(inputs, relation) + shift - surprise)
 
     def logit(self, inputs: Numbers, relation: Ids) -> Numbers:
         """The log odds of each belief, (n,)."""

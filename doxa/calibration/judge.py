@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa.calibration.confidence import confidence_input, fit_expected_confidence, fit_stated_confidence
+from doxa.calibration.contradictions import Contradictions, fit_contradictions, surprise
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
 from doxa.calibration.labels import PRIOR_LABELS
 from doxa.calibration.proposals import ProposalCurve, is_cheap
@@ -41,7 +42,8 @@ class Judge:
     answers, `mention_exponent` is the exponent of Pr(r|m) in Eq. 6 (1 in the paper). `unseen` are thresholds for
     triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences of a
     mixture with as many negatives, `stated_confidence` that of stated beliefs, None where it is the same. `proposals`
-    is the curve of new beliefs to credence (`doxa.calibration.proposals`).
+    is the curve of new beliefs to credence (`doxa.calibration.proposals`). `contradictions` says how far other known
+    answers lower credence.
     """
 
     rule: str
@@ -54,6 +56,7 @@ class Judge:
     expected_confidence: Curve | None = None
     proposals: ProposalCurve | None = None
     stated_confidence: Curve | None = None
+    contradictions: Contradictions = field(default_factory=Contradictions)
 
     def __repr__(self) -> str:
         count = int((~np.isnan(self.thresholds.by_relation)).sum())
@@ -121,11 +124,14 @@ class Judge:
             inputs = scores
             if self.rule == "product":
                 inputs = calibration_input(pbe, labeled, self.rule, self.mention_exponent)
+        curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed)
+        log_odds = curve.logit(inputs, relation) - curve.log_odds  # in the mixture of the labels
         return replace(
             self,
             weights=weights,
             thresholds=Thresholds.fit(scores, relation, label, pbe.relations),
-            curve=fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed),
+            curve=curve,
+            contradictions=fit_contradictions(log_odds, surprise(pbe, labeled, facts), label == 1),
         )
 
     def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
@@ -145,21 +151,32 @@ class Judge:
         )
 
     def judge(
-        self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int = 0, base_rate: float | None = None
+        self,
+        pbe: PBE,
+        beliefs: Beliefs,
+        facts: TripleIndex,
+        memory: int = 0,
+        base_rate: float | None = None,
+        known: TripleIndex | None = None,
     ) -> tuple[Numbers, NDArray[np.bool_]]:
         """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
 
-        Credence holds for a mixture with the share `base_rate` of true beliefs, by default that of `curve`.
+        Credence holds for a mixture with the share `base_rate` of true beliefs, by default that of `curve`. With the
+        facts `known`, a contradiction lowers it (`doxa.calibration.contradictions`), and a belief whose credence a
+        contradiction lowers below ½ is not accepted.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
         false where validation had no such beliefs. `memory` bounds the tables of scores in bytes; 0 = automatic.
         """
         credence, verdict = np.full(len(beliefs), np.nan), np.zeros(len(beliefs), bool)
         rows = np.flatnonzero(beliefs.seen)
-        known = beliefs.take(rows)
-        scores, inputs = self._scores(pbe, known, facts, memory)
-        credence[rows] = self.curve.probability(inputs, known.relation, base_rate)
-        verdict[rows] = scores >= self.thresholds.of(known.relation)
+        named = beliefs.take(rows)
+        scores, inputs = self._scores(pbe, named, facts, memory)
+        against = np.zeros(len(rows)) if known is None else surprise(pbe, named, known)
+        loss = against if known is None else self.contradictions.against(against)
+        credence[rows] = self.curve.probability(inputs, named.relation, base_rate, loss)
+        refuted = (against > 0) & (credence[rows] < 0.5)
+        verdict[rows] = (scores >= self.thresholds.of(named.relation)) & ~refuted
         if self.unseen is not None:
             rows = np.flatnonzero(~beliefs.seen)
             prior, kind = degree_prior(facts, beliefs.take(rows))
@@ -229,6 +246,7 @@ class Judge:
             },
             "expected_confidence": expected and expected.as_dict(name),
             "proposals": self.proposals and self.proposals.as_dict(name),
+            "contradictions": asdict(self.contradictions),
             "stated_confidence": self.stated_confidence and self.stated_confidence.as_dict(name),
         }
 
@@ -255,6 +273,7 @@ class Judge:
             unseen=unseen and Thresholds(np.array(unseen["by_kind"], float), unseen["overall"]),
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
             proposals=proposals and ProposalCurve.from_dict(proposals, count, ids),
+            contradictions=Contradictions(**stored.get("contradictions", {})),
             stated_confidence=stated and Curve.from_dict(stated, count, ids),
         )
 

@@ -2,9 +2,8 @@
 
     suspicion = − logit credence + Σ surprise + ADVANTAGE_WEIGHT · Σ [log Pr(best other answer) − log Pr(answer)]₊
 
-with both sums over the two queries (?, r, t) and (h, r, ?). The surprise is that of a second answer: it counts where
-another known fact answers the query and the model gives it a higher probability. It is − log of the share of such
-queries of the relation with several known answers, so a second capital is suspect and a second neighbor is not.
+with both sums over the two queries (?, r, t) and (h, r, ?), and credence that of the belief alone. The surprise is that
+of a second answer (`doxa.calibration.contradictions`), so a second capital is suspect and a second neighbor is not.
 Suspicion orders beliefs; it is not a probability.
 """
 
@@ -19,6 +18,8 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from doxa.calibration.contradictions import LEAST
+from doxa.calibration.labels import logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
@@ -144,10 +145,12 @@ def audit(
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     seen = np.flatnonzero(beliefs.seen)
     audited = beliefs.take(seen)
-    judgment = judge(model, audited, memory, base_rate)
-    credence = judgment.credence
+    judgment = judge(model, audited, memory, base_rate, contradictions=False)
     others = _compare(model, audited, memory, report)
-    log_odds = np.log(np.clip(credence, 1e-12, 1)) - np.log(np.clip(1 - credence, 1e-12, 1))
+    alone = np.clip(judgment.credence, 1e-12, 1 - 1e-12)
+    log_odds = np.log(alone) - np.log1p(-alone)
+    against = np.where(others.surprise >= LEAST, others.surprise, 0.0).sum(axis=1)
+    credence = logistic(log_odds - model.calibration.contradictions.against(against))
     advantage = np.maximum(others.advantage, 0.0)
     suspicion = -log_odds + others.surprise.sum(axis=1) + ADVANTAGE_WEIGHT * advantage.sum(axis=1)
     order = np.argsort(-suspicion.round(9), kind="stable")[:top]
@@ -166,19 +169,6 @@ def audit(
         unseen=len(beliefs) - len(seen),
         base_rate=judgment.base_rate,
     )
-
-
-def several_answers(known: TripleIndex, slot: Slot) -> Numbers:
-    """Per relation, the share of queries for `slot` that have more than one known answer, (R,).
-
-    Two queries are added to each relation, one with several answers and one without.
-    """
-    triples = known.triples
-    queries = triples[:, Slot.RELATION] * known.entities + triples[:, slot.other]
-    queries, counts = np.unique(queries, return_counts=True)
-    relation = queries // known.entities
-    several = np.bincount(relation, counts > 1, minlength=known.relations)
-    return np.asarray((several + 1) / (np.bincount(relation, minlength=known.relations) + 2))
 
 
 @dataclass(eq=False)
@@ -200,7 +190,7 @@ def _compare(model: Model, beliefs: Beliefs, memory: int, report: Callable[[floa
     count, known, pbe = len(beliefs), model.known, model.pbe
     unknown = np.full((count, 2), UNKNOWN)
     others = _Others(unknown, np.zeros((count, 2)), unknown.copy(), np.zeros((count, 2)))
-    surprise = [-np.log(several_answers(known, slot)) for slot in ENTITY_SLOTS]
+    surprise = [-np.log(known.several_answers(slot)) for slot in ENTITY_SLOTS]
     order = np.argsort(beliefs.relation, kind="stable")
     done = 0
     for block in pbe.blocks(count, pbe.entities, memory):

@@ -24,7 +24,6 @@ from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates
 from doxa.calibration.proposals import MISSING, ProposalCurve, missing_facts
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
-from doxa.curation.audit import several_answers
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Ids, Vocabularies
@@ -226,7 +225,7 @@ class _Search:
         self.model, self.options, self.memory, self.report = model, options, memory, report
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
-        self.single = {slot: several_answers(model.known, slot) < RARELY for slot in ENTITY_SLOTS}
+        self.single = {slot: model.known.several_answers(slot) < RARELY for slot in ENTITY_SLOTS}
         self.best = _Scored.empty()
         self._collected: list[_Scored] = []
         self.curve, self._every = model.calibration.proposals, None

@@ -124,6 +124,18 @@ class TripleIndex:
         loops = np.bincount(looped, minlength=self.relations)
         return np.asarray((loops + LOOP_PRIOR * overall) / (self.counts + LOOP_PRIOR))
 
+    def several_answers(self, slot: Slot) -> NDArray[np.float64]:
+        """Per relation, the share of queries for `slot` that have more than one known answer, (R,).
+
+        Two queries are added to each relation, one with several answers and one without.
+        """
+        triples = self.triples
+        queries = triples[:, Slot.RELATION] * self.entities + triples[:, slot.other]
+        queries, counts = np.unique(queries, return_counts=True)
+        relation = queries // self.entities
+        several = np.bincount(relation, counts > 1, minlength=self.relations)
+        return np.asarray((several + 1) / (np.bincount(relation, minlength=self.relations) + 2))
+
     @cached_property
     def tails_per_head(self) -> NDArray[np.float64]:
         """How many tails a head of each relation has on average; 0 for a relation without facts."""

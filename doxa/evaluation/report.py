@@ -253,12 +253,17 @@ def _tasks(
     return {
         "entity": lambda: entity_report(ranker, ranked, known, model.trained_facts, of_relation, memory),
         "relation": lambda: relation_report(ranker, ranked, known, "both", exponent, memory),
-        "classification": lambda: classification_report(judge(model, labeled(), memory).accepted, labeled()),
+        "classification": lambda: classification_report(_verdicts(model, labeled(), memory), labeled()),
         "confidence": lambda: confidence_report(model, confident, memory),
         "calibration": lambda: calibration_report(
             model, labeled().where(labeled().seen), ranked.where(ranked.seen), memory
         ),
     }
+
+
+def _verdicts(model: Model, beliefs: Beliefs, memory: int) -> NDArray[np.bool_]:
+    """The verdicts of triplet classification, each belief by itself (Section 5.4)."""
+    return judge(model, beliefs, memory, contradictions=False).accepted
 
 
 def _popularity_tasks(

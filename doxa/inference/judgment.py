@@ -73,8 +73,13 @@ class Judgment(Result):
         return {"beliefs": self.to_frame().with_columns(pl.Series("known", self.known)).to_dicts()}
 
 
-def judge(model: Model, beliefs: Beliefs, memory: int = 0, base_rate: float | None = None) -> Judgment:
-    """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`."""
+def judge(
+    model: Model, beliefs: Beliefs, memory: int = 0, base_rate: float | None = None, contradictions: bool = True
+) -> Judgment:
+    """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`.
+
+    Without `contradictions` each belief is judged by itself, as triplet classification is defined (Section 5.4).
+    """
     model.must_answer("classification")
     curve = model.calibration.curve
     if base_rate is not None:
@@ -83,7 +88,9 @@ def judge(model: Model, beliefs: Beliefs, memory: int = 0, base_rate: float | No
         if curve.kind == "none":
             raise CannotAnswer("this model's credence is not calibrated, so no base rate can be set", NO_CURVE)
     encoded = beliefs.encode(model.vocabularies)
-    credence, accepted = model.calibration.judge(model.pbe, encoded, model.trained_facts, memory, base_rate)
+    credence, accepted = model.calibration.judge(
+        model.pbe, encoded, model.trained_facts, memory, base_rate, model.known if contradictions else None
+    )
     known = model.known.contains(encoded.head, encoded.relation, encoded.tail)
     share = None if curve.kind == "none" else base_rate or curve.base_rate
     return Judgment(beliefs, credence, accepted, known, share)
