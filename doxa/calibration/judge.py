@@ -162,8 +162,8 @@ class Judge:
         """Credence and verdict of each belief, (n,) each, in the model's ids; `facts` are those of training.
 
         Credence holds for a mixture with the share `base_rate` of true beliefs, by default that of `curve`. With the
-        facts `known`, a contradiction lowers it (`doxa.calibration.contradictions`), and a belief whose credence a
-        contradiction lowers below ½ is not accepted.
+        facts `known`, a contradiction lowers it (`doxa.calibration.contradictions`), and a belief whose credence it
+        lowers below ½ is not accepted. A curve that is not calibrated has no use for contradictions.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
         false where validation had no such beliefs. `memory` bounds the tables of scores in bytes; 0 = automatic.
@@ -172,11 +172,12 @@ class Judge:
         rows = np.flatnonzero(beliefs.seen)
         named = beliefs.take(rows)
         scores, inputs = self._scores(pbe, named, facts, memory)
-        against = np.zeros(len(rows)) if known is None else surprise(pbe, named, known)
-        loss = against if known is None else self.contradictions.against(against)
-        credence[rows] = self.curve.probability(inputs, named.relation, base_rate, loss)
-        refuted = (against > 0) & (credence[rows] < 0.5)
-        verdict[rows] = (scores >= self.thresholds.of(named.relation)) & ~refuted
+        alone = self.curve.probability(inputs, named.relation, base_rate)
+        credence[rows], verdict[rows] = alone, scores >= self.thresholds.of(named.relation)
+        if known is not None and self.curve.kind != "none":
+            against = self.contradictions.against(surprise(pbe, named, known))
+            credence[rows] = self.curve.probability(inputs, named.relation, base_rate, against)
+            verdict[rows] &= (alone < 0.5) | (credence[rows] >= 0.5)
         if self.unseen is not None:
             rows = np.flatnonzero(~beliefs.seen)
             prior, kind = degree_prior(facts, beliefs.take(rows))

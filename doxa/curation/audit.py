@@ -149,8 +149,10 @@ def audit(
     others = _compare(model, audited, memory, report)
     alone = np.clip(judgment.credence, 1e-12, 1 - 1e-12)
     log_odds = np.log(alone) - np.log1p(-alone)
-    against = np.where(others.surprise >= LEAST, others.surprise, 0.0).sum(axis=1)
-    credence = logistic(log_odds - model.calibration.contradictions.against(against))
+    credence = judgment.credence
+    if judgment.base_rate is not None:
+        against = np.where(others.surprise >= LEAST, others.surprise, 0.0).sum(axis=1)
+        credence = logistic(log_odds - model.calibration.contradictions.against(against))
     advantage = np.maximum(others.advantage, 0.0)
     suspicion = -log_odds + others.surprise.sum(axis=1) + ADVANTAGE_WEIGHT * advantage.sum(axis=1)
     order = np.argsort(-suspicion.round(9), kind="stable")[:top]

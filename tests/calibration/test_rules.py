@@ -185,7 +185,7 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
     model = quick(parts, stop_on="accuracy", epochs=3, learning_rate=1.0, seed=3)
     qualities = [point["metric"] for point in model.curve]
     valid = parts[1].encode(model.vocabularies)
-    right = judge(model, valid).accepted == (valid.label == 1)
+    right = judge(model, valid, contradictions=False).accepted == (valid.label == 1)
     assert right.mean() == pytest.approx(max(qualities))
     assert qualities[-1] < max(qualities)
 

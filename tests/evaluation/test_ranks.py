@@ -1,5 +1,7 @@
 """Ranks and the protocol against sorting by hand."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.evaluation.protocol import ranks
+from doxa.evaluation.protocol import Answered, ranks
 from doxa.evaluation.ranks import Metrics, rank
 from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
@@ -179,3 +181,32 @@ def test_relations_are_ranked_with_words_at_their_share():
         assert ranks(pbe, Slot.RELATION, sample, nothing, mention_exponent=share).raw.tolist() == expected
         result.append(expected)
     assert result[1] != result[2]
+
+
+@pytest.mark.parametrize("slot", Slot)
+def test_ranks_as_answered_are_those_of_the_answers(slot):
+    """Among the entities seen in the slot, by D′; entities that are no answers share the last places."""
+    pbe, model = random_pbe(3)
+    sample, facts = world(), TripleIndex(world().triples, 7, 4)
+    result = ranks(Answered(pbe), slot, sample, facts, use="pair")
+    offered = pbe.seen[slot].tolist()
+    everything = range(4) if slot is Slot.RELATION else range(7)
+    for i, row in enumerate(ROWS):
+        scores = [
+            reference.belief_score(model, *(x if column == slot else row[column] for column in Slot))
+            if x in offered
+            else -math.inf
+            for x in everything
+        ]
+        assert result.raw[i] == reference.rank(scores, row[slot])
+
+
+def test_the_standard_protocol_does_not_know_the_loop_factor():
+    pbe, _ = random_pbe(3)
+    plain, _ = random_pbe(3, loops=False)
+    sample, facts = world(), TripleIndex(world().triples, 7, 4)
+    for slot in Slot:
+        assert np.array_equal(ranks(pbe, slot, sample, facts).raw, ranks(plain, slot, sample, facts).raw)
+    assert not np.array_equal(
+        ranks(Answered(pbe), Slot.TAIL, sample, facts).raw, ranks(Answered(plain), Slot.TAIL, sample, facts).raw
+    )
