@@ -94,7 +94,7 @@ def complete(
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
     unfinished.unlink(missing_ok=True)
-    terminal.say(f"{out}: {len(proposals):,} new beliefs")
+    terminal.say(f"{out}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
     if len(proposals):
         first, last = proposals.credence[0], proposals.credence[-1]
         expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
