@@ -36,7 +36,7 @@ EntitiesOption = Annotated[
 ]
 MissingOption = Annotated[
     float,
-    typer.Option("--base-rate", help="Share of all true facts that are missing from the training facts.", min=0.0001, max=0.9999),
+    typer.Option("--base-rate", help="Share of all true facts that training lacks.", min=0.0001, max=0.9999),
 ]
 ContradictingOption = Annotated[
     bool,
@@ -126,8 +126,8 @@ def audit(
     likelier known belief. Prints each suspect with its reason. Fill the column `review` of --out with wrong, replace
     (the belief is wrong and the suggested tail is right), right or unsure, then run `doxa review apply`.
 
-    Prints how many suspects are expected to be wrong, and the mixture of true and false beliefs that credence holds for;
-    --base-rate states another one. The order of the suspects stays.
+    Prints how many suspects are expected to be wrong, and the mixture of true and false beliefs that credence holds
+    for; --base-rate states another one. The order of the suspects stays.
 
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
