@@ -163,7 +163,8 @@ class Model:
     def judge(self, beliefs: Any, memory: int = 0, base_rate: float | None = None) -> Judgment:
         """Credence and verdict (true, false or unknown) of each belief.
 
-        Credence holds where the share `base_rate` of the judged beliefs is true; ½ by default, as in calibration.
+        Credence holds where the share `base_rate` of the judged beliefs is true; by default as in calibration, where it
+        is ½ without labels. It falls where a known fact contradicts the belief.
         """
         from doxa.inference.judgment import judge
 

@@ -45,7 +45,7 @@ MIN_ERROR = 0.05
 """The smallest v, so that labels which only agree with the old curve do not make it more certain."""
 
 MIN_SCALE = 0.05
-"""The smallest scale: credence stays an increasing function of the score, as the search for new beliefs needs it."""
+"""The smallest scale: credence stays an increasing function of the score."""
 
 MAX_LOG_ODDS = 10.0
 """Old log odds count as at most this when labels are fitted, so that one label cannot turn the scale."""

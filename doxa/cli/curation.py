@@ -36,7 +36,7 @@ EntitiesOption = Annotated[
 ]
 MissingOption = Annotated[
     float,
-    typer.Option("--base-rate", help="Share of all true facts that the knowledge base lacks.", min=0.0001, max=0.9999),
+    typer.Option("--base-rate", help="Share of all true facts that training lacks.", min=0.0001, max=0.9999),
 ]
 ContradictingOption = Annotated[
     bool,
@@ -126,6 +126,9 @@ def audit(
     likelier known belief. Prints each suspect with its reason. Fill the column `review` of --out with wrong, replace
     (the belief is wrong and the suggested tail is right), right or unsure, then run `doxa review apply`.
 
+    Prints how many suspects are expected to be wrong, and the mixture of true and false beliefs that credence holds
+    for; --base-rate states another one. The order of the suspects stays.
+
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
     from doxa import formats
@@ -170,7 +173,7 @@ def apply(
     unsure and an empty review decide nothing. FILE may be a spreadsheet saved as CSV in UTF-8. The column `source` of
     each row names the file and line it comes from.
 
-    Example: `doxa review apply missing.tsv --out decided`, then `doxa update model decided/added.tsv --out model2`
+    Example: `doxa review apply missing.tsv --out decided`, then the command `doxa update` that it prints
     """
     from doxa import formats
     from doxa.curation.review import decide

@@ -86,7 +86,7 @@ BaseRateOption = Annotated[
     float | None,
     typer.Option(
         "--base-rate",
-        help="Share of true ones among these beliefs, which credence shall hold for; as in calibration by default.",
+        help="Share of true beliefs that credence shall hold for; by default as in calibration, mostly 0.5.",
         min=0.0001,
         max=0.9999,
     ),

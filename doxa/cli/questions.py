@@ -123,7 +123,9 @@ def judge(
     "unknown". The ending of --out decides its format; in RDF and NELL the credence is written as the confidence.
 
     A credence is a probability in a mixture of true and false beliefs, which the last line states. Beliefs of a source
-    that is mostly right, or mostly wrong, need another: --base-rate 0.9. The verdicts stay.
+    that is mostly right, or mostly wrong, need another: --base-rate 0.9. A known fact that contradicts a belief, such
+    as another capital, lowers its credence. A contradicted belief with a credence below 0.5 is judged false; no other
+    verdict depends on the mixture.
 
     Examples: `doxa judge model Lyon 'located in' France`, `doxa judge model candidates.tsv --out judged.tsv`
     """
