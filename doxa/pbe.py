@@ -108,7 +108,8 @@ class PBE(nn.Module):
     def logits(self, slot: Slot, batch: Batch, candidates: Tensor | None = None) -> Tensor:
         """scale · D of each query with every candidate in the missing slot, (B, C); all of them when None."""
         scores = scaled(self.score.against(slot, batch.head, batch.relation, batch.tail, candidates), self.scale)
-        return scores.table() if isinstance(scores, PairScores) else scores
+        table = scores.table() if isinstance(scores, PairScores) else scores
+        return table.contiguous()  # a score without relations expands one column
 
     def belief_logit(self, batch: Batch) -> Tensor:
         """scale · D′(h, r, t) of each belief, (B,): `logit`, and the loop factor of a self-loop."""

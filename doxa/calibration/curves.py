@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.calibration.labels import PRIOR_LABELS, Adjustment, fit_adjustment, logistic
+from doxa.calibration.labels import Adjustment, fit_adjustment, logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.vocabulary import Ids
 
@@ -71,14 +71,14 @@ class Curve:
         return cls("none", 1.0, 0.0, np.ones(relations), np.zeros(relations))
 
     def probability(
-        self, inputs: Numbers, relation: Ids, base_rate: float | None = None, surprise: Numbers | float = 0.0
+        self, inputs: Numbers, relation: Ids, base_rate: float | None = None, against: Numbers | float = 0.0
     ) -> Numbers:
         """The probability of each belief, (n,), in a mixture with the share `base_rate` of true ones if that is set.
 
-        `surprise` lowers the log odds.
+        `against` is what contradictions take from the log odds.
         """
         shift = 0.0 if base_rate is None else log_odds_of(base_rate) - log_odds_of(self.base_rate)
-        return logistic(self.logit(inputs, relation) + shift - surprise)
+        return logistic(self.logit(inputs, relation) + shift - against)
 
     def logit(self, inputs: Numbers, relation: Ids) -> Numbers:
         """The log odds of each belief, (n,)."""
@@ -92,19 +92,14 @@ class Curve:
         logit = logit + self.log_odds
         return logit if self.adjustment is None else self.adjustment.apply(logit, relation)
 
-    def rises(self, relation: int) -> bool:
-        """Whether the probability increases with the input for this relation."""
-        return bool((self.slopes[relation] if "by relation" in self.kind else self.slope) > 0)
-
-    def adjust(self, inputs: Numbers, relation: Ids, label: NDArray[np.int8]) -> Curve:
+    def adjust(self, inputs: Numbers, relation: Ids, label: NDArray[np.int8], against: Numbers | float = 0.0) -> Curve:
         """The same, moved by labels as far as their number carries (`doxa.calibration.labels`).
 
-        So does the share of true beliefs that the probabilities hold for.
+        `against` is what contradictions take from the log odds of the labeled beliefs.
         """
-        true = label == 1
-        change = fit_adjustment(self.logit(inputs, relation), relation, true, len(self.slopes))
-        base_rate = (PRIOR_LABELS * self.base_rate + true.sum()) / (PRIOR_LABELS + len(true))
-        return replace(self, adjustment=change.after(self.adjustment), base_rate=float(base_rate))
+        log_odds = self.logit(inputs, relation) - against
+        change = fit_adjustment(log_odds, relation, label == 1, len(self.slopes))
+        return replace(self, adjustment=change.after(self.adjustment))
 
     def grow(self, relations: int) -> Curve:
         """The same with `relations` more relations, which use the common curve."""

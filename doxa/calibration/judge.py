@@ -103,6 +103,7 @@ class Judge:
                 proposals = _proposals(pbe, facts, positives, settings.seed)
         return replace(
             judge,
+            contradictions=judge.contradictions if held_out else Contradictions(),
             unseen=fit_unseen_thresholds(facts, unseen),
             temperatures=fit_temperatures(pbe, positives, facts, exponent) if held_out else Temperatures(),
             expected_confidence=expected,
@@ -134,7 +135,7 @@ class Judge:
             contradictions=fit_contradictions(log_odds, surprise(pbe, labeled, facts), label == 1),
         )
 
-    def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
+    def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs, known: TripleIndex) -> Judge:
         """The same with curve and thresholds moved by labeled beliefs as far as their number carries.
 
         A judge without a calibrated curve is fitted to the labels alone if there are enough of both kinds.
@@ -144,10 +145,11 @@ class Judge:
         if self.curve.kind == "none" and min((label == 1).sum(), (label == -1).sum()) >= MIN_LABELS:
             return replace(self, rule=settings.decision_rule).refit(pbe, settings, facts, labeled)
         scores, inputs = self._scores(pbe, labeled, facts, 0)
+        against = self.contradictions.against(surprise(pbe, labeled, known)) if self.curve.kind != "none" else 0.0
         return replace(
             self,
             thresholds=self.thresholds.adjust(scores, relation, label, PRIOR_LABELS),
-            curve=self.curve.adjust(inputs, relation, label),
+            curve=self.curve.adjust(inputs, relation, label, against),
         )
 
     def judge(
@@ -172,12 +174,13 @@ class Judge:
         rows = np.flatnonzero(beliefs.seen)
         named = beliefs.take(rows)
         scores, inputs = self._scores(pbe, named, facts, memory)
-        alone = self.curve.probability(inputs, named.relation, base_rate)
-        credence[rows], verdict[rows] = alone, scores >= self.thresholds.of(named.relation)
+        credence[rows] = self.curve.probability(inputs, named.relation, base_rate)
+        verdict[rows] = scores >= self.thresholds.of(named.relation)
         if known is not None and self.curve.kind != "none":
             against = self.contradictions.against(surprise(pbe, named, known))
             credence[rows] = self.curve.probability(inputs, named.relation, base_rate, against)
-            verdict[rows] &= (alone < 0.5) | (credence[rows] >= 0.5)
+            log_odds = self.curve.logit(inputs, named.relation)  # whatever the base rate
+            verdict[rows] &= (log_odds < 0) | (log_odds >= against)
         if self.unseen is not None:
             rows = np.flatnonzero(~beliefs.seen)
             prior, kind = degree_prior(facts, beliefs.take(rows))

@@ -134,7 +134,6 @@ def audit(
     from doxa import formats
     from doxa.curation.audit import audit as run
     from doxa.curation.review import to_review
-    from doxa.inference.judgment import mixture
     from doxa.model import Model
     from doxa.render import terminal
 
@@ -151,9 +150,10 @@ def audit(
     if suspects.unseen:
         terminal.remark(f"Note: {suspects.unseen:,} beliefs have names the model never saw; they are not judged")
     if suspects.expected_wrong is not None:
-        shown = f"of {len(suspects):,} suspects, {suspects.expected_wrong:,.0f} are expected to be wrong"
-        terminal.say(f"{shown}: the sum of 1 − credence")
-    terminal.remark(mixture(suspects.base_rate))
+        condition = f"where {suspects.base_rate:.3g} of the audited beliefs are true (--base-rate)"
+        terminal.say(
+            f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
+        )
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
         terminal.say(f"{out}: {len(suspects):,} suspects")

@@ -18,7 +18,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
-from doxa.calibration.contradictions import LEAST
+from doxa.calibration.contradictions import surprise
 from doxa.calibration.labels import logistic
 from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
@@ -151,8 +151,8 @@ def audit(
     log_odds = np.log(alone) - np.log1p(-alone)
     credence = judgment.credence
     if judgment.base_rate is not None:
-        against = np.where(others.surprise >= LEAST, others.surprise, 0.0).sum(axis=1)
-        credence = logistic(log_odds - model.calibration.contradictions.against(against))
+        against = model.calibration.contradictions.against(surprise(model.pbe, audited, model.known))
+        credence = logistic(log_odds - against)
     advantage = np.maximum(others.advantage, 0.0)
     suspicion = -log_odds + others.surprise.sum(axis=1) + ADVANTAGE_WEIGHT * advantage.sum(axis=1)
     order = np.argsort(-suspicion.round(9), kind="stable")[:top]

@@ -29,7 +29,7 @@ from doxa.data.results import Result
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
 from doxa.model import Model
-from doxa.slots import ENTITY_SLOTS
+from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
 
 RARELY = 0.1
@@ -92,7 +92,7 @@ class Proposals(Result):
         if not self.hidden:
             return (
                 "not calibrated: too few validation facts were among the candidates, so credence is the geometric mean "
-                "of Pr(h|r,t) and Pr(t|h,r); take its order seriously, not its size"
+                "of Pr(h|r,t) and Pr(t|h,r) among the answers not yet known; take its order seriously, not its size"
             )
         return (
             f"credence is the share of such proposals that was right when {self.hidden:,} validation facts "
@@ -106,8 +106,8 @@ class Proposals(Result):
         return self.beliefs.to_frame().with_columns(
             pl.Series("rank", np.arange(1, len(self) + 1)),
             *(pl.Series(name, column).round_sig_figs(6) for name, column in numbers.items()),
-            pl.Series("head_rank", self.head_rank),
-            pl.Series("tail_rank", self.tail_rank),
+            pl.Series("head_rank", self.head_rank.astype(np.int64)),
+            pl.Series("tail_rank", self.tail_rank.astype(np.int64)),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -296,8 +296,10 @@ class _Search:
         return table.take(np.flatnonzero(np.isin(table.triples[:, ENTITY_SLOTS], self.about).any(axis=1)))
 
     def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
-        """Which candidates are no second answers, unless these are allowed or usual."""
+        """Which candidates are neither rare self-loops nor second answers, unless these are allowed or usual."""
         allowed = np.ones(len(table), bool)
+        if self.model.pbe.log_loop_factor[relation] < 0:
+            allowed = table.triples[:, Slot.HEAD] != table.triples[:, Slot.TAIL]
         if not self.options.contradicting:
             for column, slot in enumerate(ENTITY_SLOTS):
                 if self.single[slot][relation]:

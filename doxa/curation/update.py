@@ -310,7 +310,7 @@ def _recalibrate(model: Model, labels: Beliefs) -> tuple[Model, dict[str, float]
     assert labeled.label is not None
     if not len(labeled):
         raise UsageError(f"none of the {len(labels):,} labeled beliefs has names that the model knows")
-    after = model.calibration.adjust(model.pbe, model.settings, model.trained_facts, labeled)
+    after = model.calibration.adjust(model.pbe, model.settings, model.trained_facts, labeled, model.known)
     adjusted, moved = replace(model, calibration=after), {}
     for time_, one in (("before", model), ("after", adjusted)):
         credence = judge(one, labeled).credence

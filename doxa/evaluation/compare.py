@@ -190,8 +190,10 @@ def bootstrap_interval(each: Numbers, seed: int = 0, rounds: int = ROUNDS) -> tu
 
 def _verdict(each: Numbers, low: float, high: float, lower_is_better: bool) -> str:
     """What B is: better or worse if the interval excludes 0 and enough beliefs differ."""
-    if low <= 0 <= high or np.count_nonzero(each) < FEWEST:
+    if low <= 0 <= high:
         return "no difference"
+    if np.count_nonzero(each) < FEWEST:
+        return "too few beliefs"
     return "better" if (low > 0) != lower_is_better else "worse"
 
 
@@ -289,7 +291,7 @@ def _tasks(model: Model, sample: _Sample, memory: int) -> dict[str, Callable[[],
     every = sample.ranked.vocabularies
     known = _moved(sample.facts, every, model.vocabularies)
     beliefs, exponent = sample.ranked.encode(model.vocabularies), model.calibration.mention_exponent
-    judgment = cache(lambda: judge(model, sample.judged, memory))
+    judgment = cache(lambda: judge(model, sample.judged, memory, contradictions=False))
     assert sample.judged.label is not None
     true = sample.judged.label == 1
 

@@ -39,7 +39,10 @@ class Judgment(Result):
     @property
     def mixture(self) -> str:
         """Which mixture of true and false beliefs the credence holds for, in a sentence."""
-        return mixture(self.base_rate)
+        if self.base_rate is None:
+            return "credence is not calibrated: take its order seriously, not its size"
+        share = f"{self.base_rate:.3g} of the beliefs are true"
+        return f"credence holds where {share} and the others have a wrong head or tail"
 
     @property
     def unknown(self) -> NDArray[np.bool_]:
@@ -69,8 +72,9 @@ class Judgment(Result):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """One entry per belief, with the columns of `to_frame` and whether it is known."""
-        return {"beliefs": self.to_frame().with_columns(pl.Series("known", self.known)).to_dicts()}
+        """One entry per belief, with the columns of `to_frame` and whether it is known; and what credence holds for."""
+        beliefs = self.to_frame().with_columns(pl.Series("known", self.known)).to_dicts()
+        return {"beliefs": beliefs, "base_rate": self.base_rate, "mixture": self.mixture}
 
 
 def judge(
@@ -94,10 +98,3 @@ def judge(
     known = model.known.contains(encoded.head, encoded.relation, encoded.tail)
     share = None if curve.kind == "none" else base_rate or curve.base_rate
     return Judgment(beliefs, credence, accepted, known, share)
-
-
-def mixture(base_rate: float | None) -> str:
-    """Which mixture a credence holds for, in a sentence."""
-    if base_rate is None:
-        return "credence is not calibrated: take its order seriously, not its size"
-    return f"credence holds where {base_rate:.3g} of the beliefs are true and the others have a wrong head or tail"
