@@ -124,8 +124,8 @@ def judge(
 
     A credence is a probability in a mixture of true and false beliefs, which the last line states. Beliefs of a source
     that is mostly right, or mostly wrong, need another: --base-rate 0.9. A known fact that contradicts a belief, such
-    as another capital, lowers its credence. A contradicted belief with a credence below 0.5 is judged false; no other
-    verdict depends on the mixture.
+    as another capital, lowers its credence; if that takes it below 0.5, the belief is judged false. Verdicts do not
+    depend on --base-rate.
 
     Examples: `doxa judge model Lyon 'located in' France`, `doxa judge model candidates.tsv --out judged.tsv`
     """
@@ -162,6 +162,7 @@ def _judge_one(
     judgment = model.judge([triple if mention is None else (*triple, mention, None)], base_rate=base_rate)
     if json_:
         _print_json(judgment)
+        terminal.remark(judgment.mixture)
         return
     known = " (known)" if judgment.known[0] else ""
     terminal.say(

@@ -105,7 +105,7 @@ class Comparison(Result):
         return pl.DataFrame([one.as_dict() for one in self.differences])
 
     def count(self, verdict: str) -> int:
-        """How many metrics have this verdict: better, worse or no difference."""
+        """How many metrics have this verdict: better, worse, no difference or too few beliefs."""
         return sum(one.verdict == verdict for one in self.differences)
 
     def __repr__(self) -> str:

@@ -171,9 +171,9 @@ def show_comparison(comparison: Comparison, a: str, b: str) -> None:
     for task, reason in comparison.skipped.items():
         say(f"{task}: not compared, {reason}")
     if rows:
-        better, worse, same = (comparison.count(verdict) for verdict in ("better", "worse", "no difference"))
+        better, worse = (comparison.count(verdict) for verdict in ("better", "worse"))
         say(f"\nOf {len(rows)} metrics, B is better in {better} and worse in {worse}; "
-            f"in {same} these beliefs show no difference.")  # fmt: skip
+            f"in {len(rows) - better - worse} these beliefs show no difference.")  # fmt: skip
     _show_sample(comparison.protocol)
     if rows:
         interval = comparison.protocol["interval"]

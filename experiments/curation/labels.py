@@ -25,6 +25,7 @@ from hiding import keep, options
 from numpy.typing import NDArray
 
 import doxa
+from doxa.calibration.contradictions import surprise
 from doxa.calibration.curves import Curve
 from doxa.calibration.rules import calibration_input
 from doxa.data.beliefs import Beliefs
@@ -42,16 +43,20 @@ Labels = tuple["Scored", NDArray[np.bool_]]
 
 
 class Scored(NamedTuple):
-    """Beliefs as the calibration curve sees them: its inputs and their relations."""
+    """Beliefs as the calibration curve sees them: its inputs, their relations, and what contradictions take away."""
 
     inputs: NDArray[np.float64]
     relation: Rows
+    against: NDArray[np.float64]
 
     def take(self, rows: Any) -> Scored:
-        return Scored(self.inputs[rows], self.relation[rows])
+        return Scored(*(column[rows] for column in self))
 
     def concat(self, other: Scored) -> Scored:
-        return Scored(np.append(self.inputs, other.inputs), np.append(self.relation, other.relation))
+        return Scored(*(np.append(*columns) for columns in zip(self, other, strict=True)))
+
+    def credence(self, curve: Curve) -> NDArray[np.float64]:
+        return curve.probability(self.inputs, self.relation, against=self.against)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +74,9 @@ class World:
     def score(self, beliefs: Beliefs) -> Scored:
         """Beliefs with known names, scored."""
         known, judge = beliefs.encode(self.model.vocabularies), self.model.calibration
-        return Scored(calibration_input(self.model.pbe, known, judge.rule, judge.mention_exponent), known.relation)
+        inputs = calibration_input(self.model.pbe, known, judge.rule, judge.mention_exponent)
+        against = judge.contradictions.against(surprise(self.model.pbe, known, self.model.known))
+        return Scored(inputs, known.relation, against)
 
 
 def main() -> None:
@@ -89,7 +96,7 @@ def load(folder: Path) -> World:
     test = test.where(test.seen)
     known = model.known.union(test.triples)
     parts = [corrupt_triples(test, known, seed) for seed in range(100, 104)]
-    nothing = Scored(np.zeros(0), np.zeros(0, np.int64))
+    nothing = Scored(np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
     world = World(table, model, nothing, nothing, nothing, np.concatenate([source for _, source in parts]))
     false = Beliefs.concat([beliefs for beliefs, _ in parts])
     return replace(world, true=world.score(test), plain=world.score(test.without_mentions()), false=world.score(false))
@@ -97,14 +104,15 @@ def load(folder: Path) -> World:
 
 def adjusted(curve: Curve, beliefs: Scored, true: Any) -> Curve:
     """The curve after `update` with these labels."""
-    return curve.adjust(*beliefs, np.where(np.broadcast_to(true, len(beliefs.inputs)), 1, -1).astype(np.int8))
+    label = np.where(np.broadcast_to(true, len(beliefs.inputs)), 1, -1).astype(np.int8)
+    return curve.adjust(beliefs.inputs, beliefs.relation, label, beliefs.against)
 
 
 def few(world: World) -> dict[str, Any]:
     """Change of the mean credence of true test beliefs by FEW labels, of each kind."""
     curve, results = world.model.calibration.curve, {}
     texts = {"with_mentions": world.true, "without_mentions": world.plain}
-    before = {name: float(curve.probability(*beliefs).mean()) for name, beliefs in texts.items()}
+    before = {name: float(beliefs.credence(curve).mean()) for name, beliefs in texts.items()}
     for kind, draws in kinds(world).items():
         moved: dict[str, list[float]] = {name: [] for name in texts}
         share = []
@@ -112,7 +120,7 @@ def few(world: World) -> dict[str, Any]:
             after = adjusted(curve, beliefs, true)
             share.append(float(true.mean()))
             for name, tested in texts.items():
-                moved[name].append(float(after.probability(*tested).mean()) - before[name])
+                moved[name].append(float(tested.credence(after).mean()) - before[name])
         results[kind] = {
             "share_labeled_true": float(np.mean(share)),
             **{name: {"mean": float(np.mean(x)), "largest": max(x, key=abs)} for name, x in moved.items()},
@@ -126,7 +134,7 @@ def kinds(world: World) -> dict[str, Iterator[Labels]]:
     train = Beliefs.from_frame(tables.train)
     suspects = model.audit(train).rows[: 10 * FEW]
     test = set(tables.test.select(TRIPLE).rows())
-    proposals = model.complete(top=10 * FEW).to_frame().select(TRIPLE)
+    proposals = model.complete(top=10 * FEW, min_credence=0.0).to_frame().select(TRIPLE)
     right = np.array([row in test for row in proposals.rows()])
 
     def beginning(beliefs: Scored, true: NDArray[np.bool_]) -> Iterator[Labels]:
@@ -154,12 +162,12 @@ def one_relation(world: World) -> dict[str, Any]:
     known = world.score(Beliefs.from_frame(world.atlas.train.filter(~world.atlas.planted)))
     lowered: dict[str, dict[str, float]] = {"known": {}, "proposals": {}, "corrupted": {}}
     elsewhere: dict[str, list[float]] = {kind: [] for kind in lowered}
-    before = curve.probability(*world.true)
+    before = world.true.credence(curve)
     for number, name in enumerate(model.vocabularies.relations.names):
         of_it = world.true.relation == number
         if not of_it.any():
             continue
-        frame = model.complete(relations=[name], top=MANY, min_credence=0.5).to_frame().select(TRIPLE)
+        frame = model.complete(relations=[name], top=MANY, min_credence=0.0).to_frame().select(TRIPLE)
         pools = {
             "known": known.take(known.relation == number),
             "proposals": world.score(Beliefs.from_frame(frame)),
@@ -169,7 +177,7 @@ def one_relation(world: World) -> dict[str, Any]:
             if len(pool.inputs) < MANY:
                 continue
             rows = np.random.default_rng(0).permutation(len(pool.inputs))[:MANY]
-            fall = before - adjusted(curve, pool.take(rows), False).probability(*world.true)
+            fall = before - world.true.credence(adjusted(curve, pool.take(rows), False))
             lowered[kind][name] = float(fall[of_it].mean())
             elsewhere[kind].append(float(fall[~of_it].mean()))
     return {"labels": MANY} | {
@@ -212,8 +220,8 @@ def _ece(world: World, curve: Curve, share: float) -> dict[str, Any]:
         false = false[: int(len(true) * (1 - share) / share)]
         asked = world.true.take(true).concat(world.false.take(false))
         truth, count = np.arange(len(asked.inputs)) < len(true), len(asked.inputs)
-        credence = after.probability(*asked)
-        figures["before"].append(Reliability.of(curve.probability(*asked), truth).ece)
+        credence = asked.credence(after)
+        figures["before"].append(Reliability.of(asked.credence(curve), truth).ece)
         figures["after"].append(Reliability.of(credence, truth).ece)
         calibrated = random.random((20, count)) < credence
         figures["floor"].append(float(np.mean([Reliability.of(credence, drawn).ece for drawn in calibrated])))

@@ -101,7 +101,7 @@ def test_a_handful_of_differing_beliefs_shows_nothing(differing):
     after = np.where(np.arange(500) < differing, 1.0, 0.0)
     one = paired("entity", {"hits@1": before}, {"hits@1": after})[0]
     assert one.low > 0
-    assert one.verdict == ("better" if differing == FEWEST else "no difference")
+    assert one.verdict == ("better" if differing == FEWEST else "too few beliefs")
 
 
 def test_a_model_against_itself_shows_no_difference(good, parts):
