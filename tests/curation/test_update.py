@@ -90,18 +90,18 @@ def labeled_board(model):
 
 def test_labels_calibrate_a_model_that_is_not_calibrated(model):
     labels = labeled_board(model)
-    bare = replace(model, calibration=Judge.unfitted(2, model.calibration.rule))
-    result = update(bare, labels=labels)
+    uncalibrated = replace(model, calibration=Judge.unfitted(2, model.calibration.rule))
+    result = update(uncalibrated, labels=labels)
     assert result.model.calibration.curve.kind != "none"
     assert result.model.calibration.curve.adjustment is None
     credence = result.model.credence(labels)
     assert credence[labels.label == 1].mean() > credence[labels.label == -1].mean() + 0.3
-    learned = replace(bare, settings=replace(model.settings, decision_rule="learned"))
+    learned = replace(uncalibrated, settings=replace(model.settings, decision_rule="learned"))
     again = update(learned, labels=labels).model
     right = judge(again, labels).accepted == (labels.label == 1)
     assert again.calibration.weights.by_relation.shape == (len(model.vocabularies.relations), 4)
     assert right.mean() > 0.8
-    few = update(bare, labels=labels.where(labels.label == 1)).model.calibration.curve
+    few = update(uncalibrated, labels=labels.where(labels.label == 1)).model.calibration.curve
     assert few.kind == "none"
     assert few.adjustment is not None
 
