@@ -13,8 +13,9 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.pbe import log_credence
 from doxa.slots import ENTITY_SLOTS, Slot
+from doxa.systems import assemble
 from tests import reference
-from tests.worlds import batch_of, beliefs, random_pbe
+from tests.worlds import batch_of, beliefs, random_pbe, settings_of
 
 SEEDS = st.integers(0, 10_000)
 NORMS = st.sampled_from([1, 2])
@@ -115,6 +116,18 @@ def test_a_relation_without_self_loops_gives_them_about_no_probability():
     without = pbe.logits(Slot.RELATION, batch).softmax(1)
     assert (shares[:, 0] < without[:, 0]).all()
     assert (shares[:, 1] > without[:, 1]).all()
+
+
+def test_a_score_without_relations_has_a_logit_of_its_own_for_each_of_them():
+    """Its table is one column, expanded; what is added to one relation must not be added to the others."""
+    seen = torch.arange(7)
+    settings = settings_of(dimension=3, score="unstructured")
+    pbe = assemble(settings, entities=7, relations=4, words=0, seen_heads=seen, seen_tails=seen)
+    pbe.log_loop_factor = torch.linspace(-3, 0, 4)
+    batch = batch_of([(3, 0, 3, []), (2, 1, 4, [])])
+    raw, answered = pbe.logits(Slot.RELATION, batch), pbe.answer_logits(Slot.RELATION, batch)
+    assert torch.allclose(answered[0], raw[0] + pbe.log_loop_factor)
+    assert torch.allclose(answered[1], raw[1])
 
 
 def test_the_loop_factor_leaves_gradients_of_the_terms_right():

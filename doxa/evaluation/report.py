@@ -193,8 +193,8 @@ def evaluate(
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
     labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
-    inputs = (model, beliefs, ranked, known, labeled, candidates, memory)
-    run = _tasks(*inputs)
+    inputs = _Inputs(model, beliefs, ranked, known, labeled, candidates, memory)
+    run = _tasks(inputs)
     reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"}
     if judged & set(tasks) - reasons.keys() and not labeled().seen.any():
@@ -212,7 +212,7 @@ def evaluate(
         began = time.monotonic()
         if report:
             report("popularity")
-        baseline = _popularity_tasks(*inputs)
+        baseline = _popularity_tasks(inputs)
         done["popularity"] = PopularityReport(**{task: baseline[task]() for task in done})
         seconds["popularity"] = round(time.monotonic() - began, 3)
     protocol = {
@@ -237,53 +237,60 @@ def task_names(tasks: Sequence[str] | str, choices: Sequence[str]) -> Sequence[s
     return names
 
 
-def _tasks(
-    model: Model,
-    beliefs: Beliefs,
-    ranked: Beliefs,
-    known: TripleIndex,
-    labeled: Callable[[], Beliefs],
-    candidates: CandidateRule,
-    memory: int,
-) -> dict[str, Callable[[], Any]]:
-    """What each task runs. Confidence and calibration leave out beliefs with unknown names."""
-    confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
-    exponent, of_relation = model.calibration.mention_exponent, candidates == "relation"
-    ranker: Ranker = Answered(model.pbe) if candidates == "answered" else model.pbe
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What every task is run on; confidence and calibration leave out beliefs with unknown names."""
+
+    model: Model
+    beliefs: Beliefs
+    ranked: Beliefs
+    known: TripleIndex
+    labeled: Callable[[], Beliefs]
+    candidates: CandidateRule
+    memory: int
+
+    @property
+    def confident(self) -> Beliefs:
+        return self.beliefs.where(self.beliefs.seen & ~np.isnan(self.beliefs.confidence))
+
+    @property
+    def judged(self) -> Beliefs:
+        return self.labeled().where(self.labeled().seen)
+
+    def entities(self, ranker: Ranker) -> EntityReport:
+        of_relation = self.candidates == "relation"
+        return entity_report(ranker, self.ranked, self.known, self.model.trained_facts, of_relation, self.memory)
+
+
+def _tasks(inputs: _Inputs) -> dict[str, Callable[[], Any]]:
+    """What each task runs."""
+    model, ranked, exponent = inputs.model, inputs.ranked, inputs.model.calibration.mention_exponent
+    ranker: Ranker = Answered(model.pbe) if inputs.candidates == "answered" else model.pbe
     return {
-        "entity": lambda: entity_report(ranker, ranked, known, model.trained_facts, of_relation, memory),
-        "relation": lambda: relation_report(ranker, ranked, known, "both", exponent, memory),
-        "classification": lambda: classification_report(_verdicts(model, labeled(), memory), labeled()),
-        "confidence": lambda: confidence_report(model, confident, memory),
-        "calibration": lambda: calibration_report(
-            model, labeled().where(labeled().seen), ranked.where(ranked.seen), memory
-        ),
+        "entity": lambda: inputs.entities(ranker),
+        "relation": lambda: relation_report(ranker, ranked, inputs.known, "both", exponent, inputs.memory),
+        "classification": lambda: _classification(inputs),
+        "confidence": lambda: confidence_report(model, inputs.confident, inputs.memory),
+        "calibration": lambda: calibration_report(model, inputs.judged, ranked.where(ranked.seen), inputs.memory),
     }
 
 
-def _verdicts(model: Model, beliefs: Beliefs, memory: int) -> NDArray[np.bool_]:
-    """The verdicts of triplet classification, each belief by itself (Section 5.4)."""
-    return judge(model, beliefs, memory, contradictions=False).accepted
+def _classification(inputs: _Inputs) -> ClassificationReport:
+    """Triplet classification, which judges each belief by itself (Section 5.4)."""
+    labeled = inputs.labeled()
+    judgment = judge(inputs.model, labeled, inputs.memory, contradictions=False)
+    return classification_report(judgment.accepted, labeled)
 
 
-def _popularity_tasks(
-    model: Model,
-    beliefs: Beliefs,
-    ranked: Beliefs,
-    known: TripleIndex,
-    labeled: Callable[[], Beliefs],
-    candidates: CandidateRule,
-    memory: int,
-) -> dict[str, Callable[[], Any]]:
+def _popularity_tasks(inputs: _Inputs) -> dict[str, Callable[[], Any]]:
     """What each task runs for the popularity baseline, on the beliefs that the model is measured on."""
-    popularity, of_relation = Popularity(model.trained_facts), candidates == "relation"
-    confident = beliefs.where(beliefs.seen & ~np.isnan(beliefs.confidence))
+    model, popularity = inputs.model, Popularity(inputs.model.trained_facts)
     return {
-        "entity": lambda: entity_report(popularity, ranked, known, model.trained_facts, of_relation, memory),
-        "relation": lambda: relation_report(popularity, ranked, known, memory=memory),
-        "classification": lambda: classification_report(popularity_verdicts(model, labeled()), labeled()),
-        "confidence": lambda: confidence_of_mean(model, confident),
-        "calibration": lambda: reliability_of_share(labeled().where(labeled().seen)),
+        "entity": lambda: inputs.entities(popularity),
+        "relation": lambda: relation_report(popularity, inputs.ranked, inputs.known, memory=inputs.memory),
+        "classification": lambda: classification_report(popularity_verdicts(model, inputs.labeled()), inputs.labeled()),
+        "confidence": lambda: confidence_of_mean(model, inputs.confident),
+        "calibration": lambda: reliability_of_share(inputs.judged),
     }
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from doxa.calibration.contradictions import LEAST, Contradictions, fit_contradictions, surprise
 from doxa.calibration.curves import Curve
+from doxa.calibration.labels import fit_adjustment
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.inference import judge
@@ -98,6 +99,33 @@ def test_credence_loses_the_surprise_and_gains_the_shift():
     refuted = (alone.credence >= 0.5) & (judged.credence < 0.5)
     assert refuted.any()
     assert np.array_equal(judged.accepted, alone.accepted & ~refuted)
+
+
+def test_verdicts_do_not_depend_on_the_base_rate():
+    model, _, _ = few_answers(2)
+    model = calibrated(model)
+    every = np.array([(h, r, t) for h in range(12) for r in range(4) for t in range(12)])
+    beliefs = Beliefs.from_triples(model.vocabularies, every)
+    verdicts = [judge(model, beliefs, base_rate=rate).accepted.tolist() for rate in (None, 0.01, 0.5, 0.99)]
+    assert all(one == verdicts[0] for one in verdicts)
+
+
+def test_labels_are_fitted_to_the_credence_with_contradictions():
+    model, world, facts = few_answers(2)
+    model = calibrated(model)
+    every = [(h, r, t) for h in range(12) for r in range(4) for t in range(0, 12, 2)]
+    label = np.where(np.arange(len(every)) % 3, -1, 1).astype(np.int8)
+    labeled = replace(Beliefs.from_triples(model.vocabularies, np.array(every)), label=label)
+    judging = model.calibration
+    moved = judging.adjust(model.pbe, model.settings, model.trained_facts, labeled, model.known).curve
+    losses = np.array([slow_surprise(world, facts, belief) for belief in every])
+    alone = judge(model, labeled, contradictions=False).credence
+    log_odds = np.log(alone) - np.log1p(-alone) - np.where(losses > 0, losses, -0.5)
+    expected = fit_adjustment(log_odds, labeled.relation, label == 1, 4)
+    assert moved.adjustment.scale == pytest.approx(expected.scale)
+    assert moved.adjustment.shift == pytest.approx(expected.shift)
+    assert moved.adjustment.shifts == pytest.approx(expected.shifts)
+    assert moved.base_rate == judging.curve.base_rate
 
 
 def test_a_curve_that_is_not_calibrated_has_no_contradictions():
