@@ -121,7 +121,7 @@ def test_a_relation_without_self_loops_gives_them_about_no_probability():
 def test_a_score_without_relations_has_a_logit_of_its_own_for_each_of_them():
     """Its table is one column, expanded; what is added to one relation must not be added to the others."""
     seen = torch.arange(7)
-    settings = settings_of(dimension=3, score="unstructured")
+    settings = settings_of(dimension=3, scale=1.0, score="unstructured")
     pbe = assemble(settings, entities=7, relations=4, words=0, seen_heads=seen, seen_tails=seen)
     pbe.log_loop_factor = torch.linspace(-3, 0, 4)
     batch = batch_of([(3, 0, 3, []), (2, 1, 4, [])])
