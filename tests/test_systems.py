@@ -197,7 +197,7 @@ def test_parameters_are_those_of_the_model_that_is_built(score, words):
 
 
 def test_alpha_counts_where_it_is_trained():
-    assert parameters(settings_of(estimator="negative"), 9, 2) == parameters(Settings(), 9, 2) + 1
+    assert parameters(settings_of(estimator="negative"), 9, 2) == parameters(settings_of(), 9, 2) + 1
 
 
 def test_counting_parameters_makes_none():

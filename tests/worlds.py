@@ -45,8 +45,8 @@ class World:
 
 
 def settings_of(**values):
-    """Settings with these values; options of the score may be among them."""
-    return Settings().changed(**values)
+    """Settings with these values, on the score translation by default; options of the score may be among them."""
+    return Settings().changed(**({"score": "translation"} | values))
 
 
 def make_score(name, entities, relations, generator=None, **values):

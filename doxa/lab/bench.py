@@ -165,8 +165,9 @@ def answer(data: Path, dimension: int = 200) -> Iterator[Figure]:
     beliefs = _read(data, "train")
     test = _read(data, "test").positives().encode(beliefs.vocabularies)
     test = test.where(test.seen)
+    valid = beliefs.take(np.arange(min(500, len(beliefs))))
     with tempfile.TemporaryDirectory() as folder:
-        model = fit(beliefs, beliefs.take(np.arange(min(500, len(beliefs)))), dimension=dimension, time_budget=1.0)
+        model = fit(beliefs, valid, score="translation", dimension=dimension, time_budget=1.0)
         model.save(Path(folder) / "model")
         vocabularies = test.vocabularies
         questions = [
@@ -220,7 +221,8 @@ def growth(
     seconds: float = 10.0,
 ) -> Iterator[Figure]:
     """Training speed on generated graphs of growing numbers of entities."""
-    settings = recipe({"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates})
+    values = {"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
+    settings = recipe({"score": "translation", **values})
     for entities in sizes:
         beliefs = synthetic.generate(1_000_000, entities, 100)
         step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)

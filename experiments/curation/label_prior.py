@@ -30,7 +30,7 @@ from doxa.data.negatives import corrupt_triples
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "wn18rr": {"score": "complex", "dimension": 60, "epochs": 10, "patience": 0, "threads": 1},
-    "nell": {"scale": 1.5, "dimension": 100, "epochs": 20, "patience": 0, "threads": 1},
+    "nell": {"score": "translation", "scale": 1.5, "dimension": 100, "epochs": 20, "patience": 0, "threads": 1},
 }
 GRID = list(itertools.product((50, 100, 150, 200, 300), (1.0, 3.0, 10.0, 30.0), (1.0, 2.0, 3.0)))
 COUNTS, TESTED, SEEDS, MOST = (18, 50, 200, 2000), 4000, 5, 8000

@@ -10,14 +10,13 @@ import pytest
 import doxa
 from doxa.calibration import judge as module
 from doxa.calibration.judge import Judge, _affordable
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import CannotAnswer, UsageError
 from doxa.model import fit
 from doxa.systems import build
 from tests import reference
-from tests.worlds import beliefs, board, model_of_facts, random_model
+from tests.worlds import beliefs, board, model_of_facts, random_model, settings_of
 
 QUICK = {"dimension": 6, "epochs": 3, "batch_size": 16, "num_candidates": 16, "threads": 1}
 
@@ -127,7 +126,7 @@ def test_temperatures_are_fitted_with_the_other_answers_of_validation_among_the_
 
 
 def test_more_validation_beliefs_are_used_where_entities_are_few(parts, monkeypatch):
-    pbe, random = build(parts[0], Settings(dimension=2)), np.random.default_rng(0)
+    pbe, random = build(parts[0], settings_of(dimension=2)), np.random.default_rng(0)
     monkeypatch.setattr(module, "MAX_JUDGED", 5)
     monkeypatch.setattr(module, "MAX_SCORED", 90_000)
     assert len(_affordable(pbe, parts[0], random)) == 9

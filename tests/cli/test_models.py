@@ -71,7 +71,7 @@ def test_info_of_a_real_model(doxa, model):
 
 
 def test_info_shows_no_automatic_value_for_a_setting_that_was_chosen():
-    chosen = Settings(scale=2.0, estimator="exact", stop_on="accuracy")
+    chosen = Settings(score="translation", scale=2.0, estimator="exact", stop_on="accuracy")
     assert effective_values(chosen) == {}
     fitted = Settings(score="complex", objective="confidence")
     assert list(effective_values(fitted).values()) == ["1, the score's default", "negative", "confidence"]

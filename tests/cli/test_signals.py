@@ -22,8 +22,8 @@ def test_killed_and_resumed_ends_like_never_killed(tmp_path):
     """SIGKILL in the middle of a run, then --resume: the same weights, bit for bit."""
     data = tmp_path / "b.tsv"
     files.write(board(12), data)
-    options = ["--set", "epochs=80", "--set", "dimension=16", "--set", "batch_size=16", "--set", "patience=0",
-               "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    options = ["--score", "translation", "--set", "epochs=80", "--set", "dimension=16", "--set", "batch_size=16",
+               "--set", "patience=0", "--set", "threads=1", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     whole = run_doxa("train", data, "--out", tmp_path / "whole", *options, **quiet)
     killed = run_doxa("train", data, "--out", tmp_path / "killed", *options, **quiet)
@@ -44,8 +44,8 @@ def test_killed_and_resumed_ends_like_never_killed(tmp_path):
 def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
     data, out = tmp_path / "b.tsv", tmp_path / "m"
     files.write(board(12), data)
-    options = ["--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1", "--set", "patience=0",
-               "--set", "checkpoint_seconds=0.1"]  # fmt: skip
+    options = ["--score", "translation", "--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1",
+               "--set", "patience=0", "--set", "checkpoint_seconds=0.1"]  # fmt: skip
     run = run_doxa("train", data, "--out", out, *options, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 60
     while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
@@ -64,7 +64,7 @@ def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
 def test_workers_do_not_outlive_a_killed_run(tmp_path):
     data = tmp_path / "b.tsv"
     files.write(board(12), data)
-    options = ["--workers", "2", "--set", "epochs=100000", "--set", "patience=0"]
+    options = ["--score", "translation", "--workers", "2", "--set", "epochs=100000", "--set", "patience=0"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     run = run_doxa("train", data, "--out", tmp_path / "m", *options, **quiet)
     deadline, children = time.monotonic() + 60, []

@@ -109,8 +109,8 @@ def settlers(seed=0):
 def test_influence_predicts_training_without_a_belief():
     """Sign and order of the influences agree with what leaving each belief out of training really changes."""
     every = settlers()
-    settings = recipe({"dimension": 6, "estimator": "exact", "scale": 2.0, "optimizer": "sgd", "epochs": 40,
-                       "learning_rate": 0.05, "schedule": "constant", "threads": 1,
+    settings = recipe({"score": "translation", "dimension": 6, "estimator": "exact", "scale": 2.0, "optimizer": "sgd",
+                       "epochs": 40, "learning_rate": 0.05, "schedule": "constant", "threads": 1,
                        "batch_size": len(every)})  # fmt: skip
 
     def train_on(kept):

@@ -37,7 +37,7 @@ def test_workers_that_took_too_few_steps_get_more_time(data, monkeypatch):
 
     monkeypatch.setattr(bench.TrainingLoop, "run", slow)
     beliefs = bench._read(data, "train")
-    speed = bench._worker_speed(beliefs, recipe({"dimension": 4, "batch_size": 30}), 2, 0.5)
+    speed = bench._worker_speed(beliefs, recipe({"score": "translation", "dimension": 4, "batch_size": 30}), 2, 0.5)
     assert budgets == [0.5, 1.0, 2.0]
     assert speed == 2 * bench.MIN_STEPS * 30 / 4.0
 

@@ -11,7 +11,8 @@ from doxa.lab.experiments import Run
 from doxa.lab.selection import TABLES, experiments_of
 from tests.worlds import board
 
-SETTINGS = {"system": "pbe", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1, "patience": 0}
+SETTINGS = {"system": "pbe", "score": "translation", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1,
+            "patience": 0}  # fmt: skip
 
 
 @pytest.fixture

@@ -9,7 +9,6 @@ import pytest
 from doxa.calibration.curves import fit_curve
 from doxa.calibration.rules import decision_score, log_terms
 from doxa.calibration.thresholds import Thresholds
-from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
@@ -21,7 +20,7 @@ from doxa.model import fit
 from doxa.pbe import log_credence
 from doxa.slots import Slot
 from doxa.systems import build
-from tests.worlds import board
+from tests.worlds import board, settings_of
 
 SETTINGS = {"dimension": 8, "epochs": 40, "batch_size": 16, "num_candidates": 16, "learning_rate": 0.5, "threads": 1}
 
@@ -38,7 +37,7 @@ def model(parts):
 
 def test_candidates_are_the_entities_seen_in_their_slot():
     beliefs = Beliefs.from_frame(board(3))
-    pbe = build(beliefs, Settings(dimension=2))
+    pbe = build(beliefs, settings_of(dimension=2))
     names = beliefs.vocabularies.entities
     assert {names[i] for i in pbe.seen[Slot.HEAD].tolist()} == set(board(3)["head"])
     assert {names[i] for i in pbe.seen[Slot.TAIL].tolist()} == set(board(3)["tail"])

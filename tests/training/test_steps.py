@@ -14,7 +14,7 @@ from doxa.training.steps import Steps
 from doxa.training.weights import TermWeighting
 from tests.worlds import beliefs, board, settings_of
 
-SMALL = {"dimension": 4, "epochs": 2, "batch_size": 16, "num_candidates": 8}
+SMALL = {"score": "translation", "dimension": 4, "epochs": 2, "batch_size": 16, "num_candidates": 8}
 
 
 def steps_of(train, **values):

@@ -12,7 +12,8 @@ from doxa.systems import SYSTEMS, recipe
 from doxa.training.tuning import BEST, search_space, tune
 from tests.worlds import board
 
-FIXED = {"dimension": 8, "epochs": 3, "batch_size": 16, "num_candidates": 128, "patience": 0, "threads": 1}
+FIXED = {"score": "translation", "dimension": 8, "epochs": 3, "batch_size": 16, "num_candidates": 128, "patience": 0,
+         "threads": 1}  # fmt: skip
 
 
 def world():
