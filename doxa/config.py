@@ -63,7 +63,11 @@ class Settings:
     """How a model is built, trained, judged by and run. Frozen: `changed` gives a copy with other values."""
 
     system: str = setting("pbe", "Recipe of score, objective, sampler and constraints; `doxa systems` lists them.")
-    score: str = setting("translation", "Score D(h, r, t), the plausibility of a triple; `doxa systems` lists them.")
+    score: str = setting(
+        "auto",
+        "Score D(h, r, t), the plausibility of a triple; `doxa systems` lists them. "
+        "auto = the best of a race on validation beliefs.",
+    )
     dimension: int = setting(200, "Dimension of the entity, relation and word vectors.", low=1)
     scale: float = setting(
         0.0, "Factor on the score inside the softmax (1 in the paper). 0 = the score's default, 4 or 1.", low=0
@@ -75,6 +79,7 @@ class Settings:
         low=0,
     )
     score_options: Mapping[str, Any] = field(default_factory=dict)
+    named: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     objective: str = setting(
         "likelihood", "Training objective: likelihood (Eq. 4), fit of the confidence (Eq. 5), or margin ranking.",
@@ -226,6 +231,10 @@ class Settings:
             return self.stop_on
         return "confidence" if self.fits_confidence else "ranking"
 
+    def is_named(self, name: str) -> bool:
+        """Whether the setting was passed to `changed`, or has another value than its default: a race keeps it."""
+        return name in self.named or getattr(self, name) != FIELDS[name].default
+
     def changed(self, **values: Any) -> Settings:
         """A copy with other values; names that are no settings become options of the score."""
         renamed = [name for name in values if name in RENAMED]
@@ -233,7 +242,8 @@ class Settings:
             raise UsageError(f"setting {renamed[0]!r} is called {RENAMED[renamed[0]]!r} now")
         known = {name: value for name, value in values.items() if name in FIELDS}
         options = {name: value for name, value in values.items() if name not in FIELDS}
-        return replace(self, **{"score_options": {**self.score_options, **options}, **known})
+        options = {**self.score_options, **options}
+        return replace(self, **{"score_options": options, "named": self.named | values.keys(), **known})
 
     def group(self, name: str) -> dict[str, Any]:
         """The settings of one group by name; the options of the score belong to the model."""
@@ -244,6 +254,7 @@ class Settings:
         """All values by name, the options of the score among them."""
         values = asdict(self)
         options: dict[str, Any] = values.pop("score_options")
+        del values["named"]
         return values | options
 
 
@@ -257,7 +268,7 @@ def takes_settings(function: Function) -> Function:
     return function
 
 
-FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings)}
+FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings) if knob.name != "named"}
 
 
 def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:

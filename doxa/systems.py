@@ -26,6 +26,19 @@ Named = TypeVar("Named")
 CAPABILITIES = ("entity", "relation", "classification")
 """What a system can answer: a missing entity, a missing relation, whether a belief is true."""
 
+AUTO = "auto"
+"""The score that training chooses by a race on validation beliefs, see `doxa.training.race`."""
+
+RACED = ("translation", "rotate", "distmult", "complex")
+"""Scores that may take part in a race."""
+
+FIXED: tuple[dict[str, Any], ...] = ({"score": "complex", "n3": 0.03}, {"score": "translation"})
+"""Settings in place of a race where none can be run: the first that goes with the other settings.
+
+Complex is for the likelihood with a softmax alone. n3 = 0.03 is best or second best on small dense graphs (kinships,
+umls, nations), and few validation beliefs mean few beliefs.
+"""
+
 LIST_SETTINGS = "doxa.config.describe() lists them all"
 
 
@@ -40,7 +53,7 @@ class System:
 
     @property
     def score(self) -> str:
-        return str(self.settings.get("score", Settings.score))
+        return str(self.settings.get("score", AUTO))
 
 
 def _ranking(score: str, **more: Any) -> dict[str, Any]:
@@ -86,7 +99,14 @@ SYSTEMS: dict[str, System] = {
     "jrme": System(
         "ranking of relations",
         "Fan et al., 2015",
-        {"objective": "margin", "scale": 1.0, "head_weight": 0.0, "tail_weight": 0.0, "confidence": "ignore"},
+        {
+            "score": "translation",
+            "objective": "margin",
+            "scale": 1.0,
+            "head_weight": 0.0,
+            "tail_weight": 0.0,
+            "confidence": "ignore",
+        },
         answers=("relation",),
     ),
 }
@@ -95,13 +115,16 @@ SYSTEMS: dict[str, System] = {
 def recipe(values: Mapping[str, Any]) -> Settings:
     """The settings of the system named in `values`, with the other values in place of its own."""
     system = _named("system", values.get("system", Settings.system), SYSTEMS)
+    if values.get("score") == AUTO:
+        values = {**values, "score": system.score}
     return checked(Settings().changed(**{**system.settings, **values}))
 
 
 def checked(settings: Settings) -> Settings:
     """The same settings, refused where names are unknown or contradict each other."""
     system = _named("system", settings.system, SYSTEMS)
-    _named("score", settings.score, SCORES)
+    if settings.score != AUTO:
+        _named("score", settings.score, SCORES)
     if settings.system != "pbe" and settings.score != system.score:
         raise UsageError(
             f"system {settings.system} is built on the score {system.score}, not on {settings.score}",
@@ -126,8 +149,8 @@ def checked(settings: Settings) -> Settings:
 
 def score_options(settings: Settings) -> ScoreOptions:
     """The options of the score that the settings name; unknown ones are refused with a suggestion."""
-    kind = SCORES[settings.score].Options
-    names = [option.name for option in fields(kind)]
+    kinds = [SCORES[score].Options for score in (RACED if settings.score == AUTO else (settings.score,))]
+    names = [option.name for kind in kinds for option in fields(kind)]
     for name in settings.score_options:
         if name in names:
             continue
@@ -139,7 +162,38 @@ def score_options(settings: Settings) -> ScoreOptions:
             )
         suggestion = did_you_mean(name, [*FIELDS, *names])
         raise UsageError(f"no setting {name!r}.{suggestion}", LIST_SETTINGS, remedy="list_settings")
-    return kind(**settings.score_options)
+    if settings.score != AUTO:
+        return kinds[0](**settings.score_options)
+    for kind in kinds:  # the values, too, must be of their kind
+        kind(**{name: value for name, value in settings.score_options.items() if name in kind.__dataclass_fields__})
+    return ScoreOptions()
+
+
+def combined(settings: Settings, values: Mapping[str, Any]) -> Settings | None:
+    """Settings with these values, except where a setting was named; None if they do not go together.
+
+    A score may lack an option that was named, or need an even dimension.
+    """
+    free = {name: value for name, value in values.items() if name == "score" or not settings.is_named(name)}
+    together = settings.changed(**free)
+    try:
+        parameters(together, 1, 1)
+    except UsageError:
+        return None
+    return together
+
+
+def without_race(settings: Settings) -> Settings:
+    """The settings, their score fixed where it is still to be chosen, as if no race could be run."""
+    if settings.score != AUTO:
+        return settings
+    softmax = settings.training_estimator in ("sampled", "exact")
+    others: list[dict[str, Any]] = [{"score": score} for score in RACED]
+    for values in (*FIXED[0 if softmax else 1 :], *others):
+        together = combined(settings, values)
+        if together is not None:
+            return together
+    raise UsageError("no score goes with these settings", "name a score", remedy="list_systems")
 
 
 def from_saved(values: Mapping[str, Any]) -> Settings:
@@ -148,12 +202,13 @@ def from_saved(values: Mapping[str, Any]) -> Settings:
     Options of other scores are dropped; a setting that this version does not know is dropped with a notice.
     """
     migrated = migrate(values)
-    score = _named("score", str(migrated.get("score", Settings.score)), SCORES)
+    score = _named("score", str(migrated.get("score", "translation")), SCORES)
     known = {*FIELDS, *(option.name for option in fields(score.Options))}
     unknown = [name for name in migrated if name not in known and name not in option_fields()]
     if unknown:
         log.warning("ignoring settings that this version does not know: %s", ", ".join(sorted(unknown)))
-    return Settings().changed(**{name: value for name, value in migrated.items() if name in known})
+    saved = {name: value for name, value in migrated.items() if name in known}
+    return Settings().changed(**({"score": "translation"} | saved))
 
 
 def option_fields() -> dict[str, Field[Any]]:
@@ -188,7 +243,7 @@ def describe_options() -> list[tuple[str, str, str, str, str]]:
 
 def answers(settings: Settings, words: bool = False) -> tuple[str, ...]:
     """The tasks that a model of these settings can do; `words` says whether it was trained on mentions."""
-    blind = not SCORES[settings.score].tells_relations and not words
+    blind = settings.score != AUTO and not SCORES[settings.score].tells_relations and not words
     return tuple(task for task in SYSTEMS[settings.system].answers if not (blind and task == "relation"))
 
 
@@ -234,6 +289,8 @@ def assemble(
 
     Its weights are drawn from the seed, or stay undefined (`draw=False`) until they are loaded.
     """
+    if settings.score == AUTO:
+        raise UsageError("score=auto is chosen by training and cannot be built", "name a score", remedy="list_systems")
     generator = torch.Generator().manual_seed(settings.seed) if draw else None
     options = score_options(settings)
     score = SCORES[settings.score](Sizes(entities, relations, settings.dimension), options, generator)
@@ -248,6 +305,7 @@ def assemble(
 
 def parameters(settings: Settings, entities: int, relations: int, words: int = 0) -> int:
     """The number of trained parameters of such a model, counted without allocating them."""
+    settings = without_race(settings)
     nothing = torch.zeros(0, dtype=torch.int64)
     with torch.device("meta"):
         pbe = assemble(
@@ -273,7 +331,7 @@ def describe(entities: int = 1, relations: int = 1, dimension: int = 0) -> dict[
     for name, system in SYSTEMS.items():
         settings = recipe({"system": name, **chosen})
         about = {
-            "formula": SCORES[system.score].formula,
+            "formula": SCORES[system.score].formula if system.score != AUTO else f"best of {', '.join(RACED)}",
             "trained_by": system.trained_by,
             "reference": system.reference,
         }

@@ -32,7 +32,7 @@ from tests.worlds import beliefs, board, settings_of
 
 TINY = {"dimension": 4, "epochs": 2, "batch_size": 16, "num_candidates": 8, "threads": 1}
 RECIPES = {
-    "pbe": ("translation", "likelihood", "uniform", "free"),
+    "pbe": ("auto", "likelihood", "uniform", "free"),
     "unstructured": ("unstructured", "margin", "uniform", "free"),
     "se": ("structured", "margin", "uniform", "unit"),
     "slm": ("single_layer", "margin", "uniform", "free"),

@@ -41,8 +41,9 @@ def tune(
     Trains many times with other learning rates, weights and penalties, and stops trials that fall behind. The best
     settings are written to OUT/best.toml. A test file is never opened.
 
-    Settings you pass stay fixed. Use --set epochs=10 or --set time_budget=60 to limit one trial; the default is a
-    twentieth of --seconds. Repeat the command to continue a search that was stopped.
+    Settings you pass stay fixed. Without --score, the score complex is tuned (translation where confidence is fitted);
+    `doxa train` without --score compares scores by itself. Use --set epochs=10 or --set time_budget=60 to limit one
+    trial; the default is a twentieth of --seconds. Repeat the command to continue a search that was stopped.
 
     Example: `doxa tune beliefs.tsv --out study --score complex --seconds 1200`, then
     `doxa train beliefs.tsv --out model --settings study/best.toml`

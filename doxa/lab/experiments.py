@@ -138,7 +138,10 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
         "seed": run.seed,
         "evaluation": _evaluate(model, test, run.experiment["tasks"]),
         "parameters": parameters(
-            settings, len(model.vocabularies.entities), len(model.vocabularies.relations), len(model.vocabularies.words)
+            model.settings,
+            len(model.vocabularies.entities),
+            len(model.vocabularies.relations),
+            len(model.vocabularies.words),
         ),
         "seconds_with_validation": seconds,
         "training": model.origin,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from doxa.training.tuning import TrialRecord, Tuning
 
 Rows = Sequence[tuple[Any, ...]]
+
+RACE_FIGURES = {"entity_mrr": "entity MRR", "relation_mrr": "relation MRR", "accuracy": "accuracy"}
 
 MAX_WIDTH = 100
 """Columns of running text at most, however wide the terminal is."""
@@ -54,9 +57,9 @@ def show_notices() -> None:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
-    """A bar with epoch, loss, validation metric, throughput and time left."""
+    """A bar with stage, epoch, loss, validation metric, throughput and time left."""
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:3.0f}%"),
         TextColumn("{task.fields[state]}"),
@@ -65,18 +68,21 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
     )
     with Progress(*columns, console=err, transient=not err.is_terminal) as bar:
         task = bar.add_task("training", total=1.0, state="")
-        printed = 0
+        printed = 0, ""
 
         def report(now: TrainingProgress) -> None:
             nonlocal printed
-            metric = "" if now.metric is None else f" · valid {now.metric:.3f}"
-            epoch = now.epoch + (now.fraction < 1)
-            state = f"epoch {epoch} · loss {now.loss:.3f}{metric} · {now.beliefs_per_second:,.0f} beliefs/s"
-            bar.update(task, completed=now.fraction, state=state)
-            step = int(now.fraction * 10)
-            if not err.is_terminal and step > printed:
+            racing = now.stage.startswith("race")
+            metric = "" if now.metric is None else f" · {'best' if racing else 'valid'} {now.metric:.3f}"
+            epoch = "" if racing else f"epoch {now.epoch + (now.fraction < 1)} · "
+            loss = "" if math.isnan(now.loss) else f"loss {now.loss:.3f}"
+            state = f"{epoch}{loss}{metric} · {now.beliefs_per_second:,.0f} beliefs/s".removeprefix(" · ")
+            bar.update(task, completed=now.fraction, state=state, description=now.stage)
+            step = int(now.fraction * 10), now.stage.partition(" ")[0]
+            if not err.is_terminal and step[0] and step != printed:
                 printed = step
-                err.print(f"  {now.fraction:4.0%}  {state} · {now.seconds:.0f} s")
+                label = f"{now.stage} · " if racing else ""
+                remark(f"  {now.fraction:4.0%}  {label}{state} · {now.seconds:.0f} s")
 
         yield report
 
@@ -215,11 +221,33 @@ def show_info(info: Mapping[str, Any], defaults: Mapping[str, Any], effective: M
     calibration = dict(info["calibration"])
     if "thresholds" in calibration:
         calibration["thresholds"] = f"for {calibration['thresholds']:,} of {info['relations']:,} relations"
-    for part, values in (("training", info["training"]), ("calibration", calibration)):
+    training = dict(info["training"])
+    race = training.pop("race", None)
+    if race:
+        show_race(race)
+    for part, values in (("training", training), ("calibration", calibration)):
         rows = [(name.replace("_", " "), _plain(value)) for name, value in values.items()]
         if rows:
             show_table(part.capitalize(), ("", ""), rows)
     say("\n* not the default of this system")
+
+
+def show_race(race: Mapping[str, Any]) -> None:
+    """The members of a race with the figures of the last rung that each took part in, the best first."""
+    last: dict[str, Mapping[str, Any]] = {attempt["member"]: attempt for attempt in race["rungs"]}
+    order = sorted(last.values(), key=lambda one: (one["member"] != race["winner"], -one["rung"], -one["entity_mrr"]))
+    rows = [
+        (one["member"], one["rung"], one["steps"], *(_shown_figure(one[figure]) for figure in RACE_FIGURES))
+        for one in order
+    ]
+    title = f"Race: {race['winner']} is the best of {len(last)} on {race['validation_beliefs']:,} validation beliefs"
+    show_table(title, ("member", "rung", "steps", *RACE_FIGURES.values()), rows)
+    clock = ", by the clock: the choice may not repeat" if race["by_clock"] else ""
+    say(f"trained on {race['beliefs']:,} beliefs, {race['share_of_work']:.0%} of the work{clock}")
+
+
+def _shown_figure(value: float) -> str:
+    return f"{value:.3f}" if value >= 0 else "–"
 
 
 def _marked(name: str, value: Any, defaults: Mapping[str, Any]) -> str:

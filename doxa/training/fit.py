@@ -26,9 +26,10 @@ from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.slots import Slot
 from doxa.storage import models as store
-from doxa.systems import answers, build, checked, recipe
+from doxa.systems import answers, build, checked, from_saved, recipe
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import Progress, TrainingLoop, TrainState
+from doxa.training.race import Race, chosen, resumed
 from doxa.training.steps import Steps
 from doxa.training.validation import validation_metric
 
@@ -79,10 +80,12 @@ def train(
     one_of("on_error", on_error, ("raise", "skip"))
     beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, on_error)
     _check(beliefs, settings)
-    settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
     unseen = None if valid is None else valid.where(~valid.seen)
     valid = None if valid is None else valid.where(valid.seen)
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
+    earlier = Checkpoint.load(checkpoint) if resume and checkpoint is not None else None
+    settings, race = _scored(settings, beliefs, valid, report, earlier)
+    settings = automatic(settings, len(beliefs), sizes[0])
     facts = TripleIndex(beliefs.triples, *sizes)
     known = facts if valid is None else facts.union(valid.positives().triples)
     with torch_threads(settings.threads):
@@ -90,10 +93,26 @@ def train(
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
         loop = TrainingLoop(Steps(pbe, beliefs, settings), metric, report, checkpoint, inputs)
-        if resume and checkpoint is not None:
-            loop.resume(Checkpoint.load(checkpoint))
+        if earlier is not None:
+            loop.resume(earlier)
+        elif race is not None:
+            loop.state.race = race.as_dict()
         state = loop.run()
     return TrainingResult(beliefs, valid, unseen, settings, facts, known, pbe.eval(), state, loop.interrupted)
+
+
+def _scored(
+    settings: Settings, beliefs: Beliefs, valid: Beliefs | None, report: Report | None, earlier: Checkpoint | None
+) -> tuple[Settings, Race | None]:
+    """The settings with a score: the one of an earlier part of the run, or chosen by a race where none was named."""
+    if earlier is not None:
+        return resumed(settings, from_saved(earlier.state["settings"])), None
+
+    def finish(member: Settings) -> Settings:
+        return automatic(member, len(beliefs), len(beliefs.vocabularies.entities))
+
+    with torch_threads(finish(settings.changed(workers=1)).threads):
+        return chosen(settings, finish, beliefs, valid, report)
 
 
 @contextmanager
@@ -175,7 +194,8 @@ def calibrated(result: TrainingResult) -> Model:
             "interrupted": result.interrupted,
             "versions": {name: version(name) for name in ("torch", "numpy", "polars")}
             | {"python": platform.python_version()},
-        },
+        }
+        | ({"race": state.race} if state.race else {}),
         curve=tuple(asdict(record) for record in state.curve),
     )
 

@@ -51,11 +51,12 @@ class Progress:
     metric: float | None
     beliefs_per_second: float
     seconds: float
+    stage: str = "training"
 
 
 @dataclass
 class TrainState:
-    """The state of a run besides its tensors."""
+    """The state of a run besides its tensors. `race` is the record of the race that chose its score, if any."""
 
     step: int = 0
     epoch: int = 0
@@ -65,6 +66,7 @@ class TrainState:
     best_epoch: int = 0
     finished: bool = False
     curve: list[EpochRecord] = field(default_factory=list)
+    race: dict[str, Any] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)

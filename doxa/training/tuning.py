@@ -22,7 +22,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.errors import DoxaError, UsageError
 from doxa.scores import SCORES
-from doxa.systems import recipe
+from doxa.systems import recipe, without_race
 from doxa.training.fit import train as train_model
 from doxa.training.loop import Progress
 
@@ -74,6 +74,7 @@ SearchSpace = Mapping[str, Range | Choice]
 
 def search_space(settings: Settings, words: bool) -> SearchSpace:
     """The settings of a system that are worth varying, and how far; `words` says whether there are mentions."""
+    settings = without_race(settings)
     space: dict[str, Range | Choice] = {"learning_rate": Range(0.02, 0.5)}
     if settings.training_estimator != "exact":
         space["num_candidates"] = Choice((0, 128, 64))
@@ -90,7 +91,7 @@ def search_space(settings: Settings, words: bool) -> SearchSpace:
     if settings.objective == "likelihood":
         space["max_answers"] = Choice((0, 16))
     if settings.score in ("distmult", "complex"):
-        return space | {"n3": Range(1e-5, 0.03)}
+        return space | {"n3": Range(1e-4, 0.3)}
     if settings.score in ("translation", "weighted_translation", "hyperplane", "unstructured"):
         return space | {"scale": Range(2.0, 30.0), "entity_norm": Choice(("unit", "free"))}
     return space | {"l2": Range(1e-6, 0.01)}
@@ -154,7 +155,8 @@ def tune(
 ) -> Tuning:
     """Search for about that many seconds, or that many trials; the study and the best settings are kept in `folder`.
 
-    Keyword arguments are settings that every trial has; they are not searched. Without an epoch count or time budget
+    Keyword arguments are settings that every trial has; they are not searched. Without a score among them, the score
+    complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget
     among them, a trial trains for a twentieth of the time.
     """
     import optuna
@@ -163,6 +165,7 @@ def tune(
     base = dict(settings)
     if "time_budget" not in base and "epochs" not in base:
         base["time_budget"] = max(5.0, round(seconds / TRIAL_SHARE))
+    base["score"] = without_race(recipe(base)).score
     space = {name: values for name, values in search_space(recipe(base), bool(len(train.mention.values))).items()
              if name not in settings}  # fmt: skip
     if not space:

@@ -47,7 +47,7 @@ def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Se
                 "stop_on=accuracy: the validation beliefs have no labels and cannot be corrupted",
                 "use labeled validation beliefs, or leave stop_on out",
             )
-        return lambda: _accuracy(pbe, labeled, settings)
+        return lambda: accuracy(pbe, labeled, settings)
     return _ranking(pbe, _sample(valid.positives(), size, random), known, settings)
 
 
@@ -65,7 +65,8 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
     return mean_mrr
 
 
-def _accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
+def accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:
+    """Accuracy of triplet classification at the best thresholds for these labels."""
     assert labeled.label is not None
     scores = decision_score(pbe, labeled, settings.decision_rule)
     thresholds = Thresholds.fit(scores, labeled.relation, labeled.label, pbe.relations)
