@@ -44,16 +44,19 @@ from doxa.training.validation import accuracy
 log = logging.getLogger(__name__)
 
 PORTFOLIO: tuple[dict[str, Any], ...] = (
+    {"score": "complex", "n3": 0.03},
     {"score": "translation"},
+    {"score": "complex", "n3": 0.1},
     {"score": "rotate"},
+    {"score": "complex", "n3": 0.01},
+    {"score": "complex", "n3": 0.3},
     {"score": "distmult", "n3": 0.1},
     {"score": "complex", "n3": 0.003},
-    {"score": "complex", "n3": 0.01},
-    {"score": "complex", "n3": 0.03},
-    {"score": "complex", "n3": 0.1},
-    {"score": "complex", "n3": 0.3},
 )
-"""The members: each is a choice of settings, of those that matter most. All other settings are those of the run."""
+"""The members: each is a choice of settings, of those that matter most. All other settings are those of the run.
+
+The most promising come first: beside a short training only the first of them race.
+"""
 
 KNOBS = tuple(dict.fromkeys(name for values in PORTFOLIO for name in values))
 """The settings that members differ in."""
@@ -108,10 +111,10 @@ Finish = Callable[[Settings], Settings]
 """Puts the automatic values of a run into settings."""
 
 
-def members(settings: Settings, portfolio: Sequence[dict[str, Any]] = PORTFOLIO) -> dict[str, Settings]:
+def members(settings: Settings) -> dict[str, Settings]:
     """The members that go with the settings that were named, by name; equal ones are merged."""
     distinct: dict[str, Settings] = {}
-    for values in portfolio:
+    for values in PORTFOLIO:
         together = combined(settings, values)
         if together is None:
             continue
@@ -180,6 +183,7 @@ def _race(
     plan = planned(list(finished.values()), sizes, len(valid.positives()), pace)
     if plan is None:
         return None
+    finished = dict(list(finished.items())[: plan.members])
     data = race_data(train, valid, plan, first.seed)
     track = _Track(plan, began, report, first.time_budget * SHARE)
     winner, attempts = _halve(finished, plan, data, track, mostly_mentions(train, first))

@@ -42,6 +42,9 @@ EPOCHS = 30
 MOST_VALIDATION, LEAST_VALIDATION = 2000, 500
 """Beliefs that members are compared on; on a core with fewer, training beliefs of the core are held out in addition."""
 
+FEWEST_VALIDATION = 100
+"""Beliefs that members are compared on at least, where there are as many."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -97,28 +100,35 @@ def rungs_of(members: int) -> int:
 
 
 def planned(members: Sequence[Settings], sizes: Sizes, valid: int, seconds_per_step: float = 0.0) -> Plan | None:
-    """The rungs for these members; None where the training is too short to have a race beside it.
+    """The rungs for as many of the members, from the first on, as the work suffices for; None where it is too little.
 
     Each rung has half the members (rounded up) and twice the steps of the one before. With a time budget, the measured
     `seconds_per_step` take the place of the work.
     """
-    first = members[0]
-    count, rungs = len(members), rungs_of(len(members))
-    runs = sum(halved(count, rung) for rung in range(rungs))
-    visits = sum(halved(count, rung) * 2**rung for rung in range(rungs))
+    for count in range(len(members), 1, -1):
+        plan = _planned(members[:count], sizes, valid, seconds_per_step)
+        if plan is not None:
+            return plan
+    return None
+
+
+def _planned(members: Sequence[Settings], sizes: Sizes, valid: int, seconds_per_step: float) -> Plan | None:
+    """The rungs for all these members; None where a member would train for less than FEWEST_STEPS."""
+    first, rungs = members[0], range(rungs_of(len(members)))
+    starters = [halved(len(members), rung) for rung in rungs]
+    visits = sum(count * 2**rung for rung, count in enumerate(starters))
     costliest = max(step_work(settings, sizes) for settings in members)
     if first.time_budget:
         budget = SHARE * first.time_budget / seconds_per_step * costliest
     else:
         budget = SHARE / (1 - SHARE) * min(training_work(settings, sizes) for settings in members)
     each = max(validation_work(settings, sizes, 1) for settings in members)
-    validation = min(valid, MOST_VALIDATION, int(VALIDATION_SHARE * budget / (runs * each)))
-    steps = int((budget - runs * validation * each) / (visits * costliest))
-    if steps < FEWEST_STEPS or not validation:
+    validation = min(valid, MOST_VALIDATION, int(VALIDATION_SHARE * budget / (sum(starters) * each)))
+    steps = int((budget - sum(starters) * validation * each) / (visits * costliest))
+    if steps < FEWEST_STEPS or validation < min(valid, FEWEST_VALIDATION):
         return None
-    last = steps * 2 ** (rungs - 1)
-    beliefs = max(LARGE, last * first.batch_size // EPOCHS)
-    return Plan(tuple(steps * 2**rung for rung in range(rungs)), count, min(beliefs, sizes.beliefs), validation)
+    beliefs = max(LARGE, steps * 2 ** rungs[-1] * first.batch_size // EPOCHS)
+    return Plan(tuple(steps * 2**rung for rung in rungs), len(members), min(beliefs, sizes.beliefs), validation)
 
 
 @dataclass(frozen=True, eq=False)
