@@ -220,7 +220,8 @@ def test_each_system_trains_saves_loads_and_answers_what_it_can(model, train, tm
     system = model.settings.system
     assert loaded.settings == model.settings
     assert repr(loaded) == repr(model)
-    assert repr(model).startswith(f"Model({system} on {RECIPES[system][0]}, ")
+    assert repr(model).startswith(f"Model({system} on {model.settings.score}, ")
+    assert model.settings.score == (RECIPES[system][0] if system != "pbe" else "translation")
     questions = {
         "entity": [lambda m: m.tails("0,0", "up", top=99), lambda m: m.heads("up", "1,1", top=99)],
         "relation": [lambda m: m.relations("0,0", "0,1", mention="one step up")],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -100,22 +101,23 @@ def train(
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
+    with terminal.training_progress() as report, faults_of_data(), _interruptible():
+        model = fit_to_folder(
+            beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
+        )
+    _show_trained(model, out)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """End with the exit code of Ctrl-C where training has not begun, as in a race, or does not wait for its end."""
+    from doxa.render import terminal
+
     try:
-        with terminal.training_progress() as report, faults_of_data():
-            model = fit_to_folder(
-                beliefs,
-                validation,
-                out,
-                settings=settings,
-                on_error=on_error,
-                report=report,
-                resume=resume,
-                force=force,
-            )
+        yield
     except KeyboardInterrupt:
         terminal.remark("Stopped before there was a model.")
         raise typer.Exit(INTERRUPTED) from None
-    _show_trained(model, out)
 
 
 def _spare_the_data(out: Path, *sources: Path | None) -> None:

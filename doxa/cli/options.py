@@ -59,7 +59,10 @@ ReviewFile = Annotated[Path, typer.Option("--out", help="TSV or CSV file to writ
 ValidOption = Annotated[Path | None, typer.Option(help="Validation beliefs, if they are not in the folder.")]
 SystemOption = Annotated[str | None, typer.Option(help="The recipe; pbe by default. `doxa systems` lists all.")]
 ScoreOption = Annotated[
-    str | None, typer.Option(help="The score D(h, r, t) of a triple; by default the one of the system.")
+    str | None,
+    typer.Option(
+        help="The score D(h, r, t) of a triple; by default the one of the system, with pbe the best of a race."
+    ),
 ]
 SettingsOption = Annotated[
     Path | None,

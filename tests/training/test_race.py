@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from doxa.training.loop import TrainingLoop
 from doxa.training.race import PORTFOLIO, Attempt, members, ranking
 from doxa.training.rungs import SHARE, Sizes
 from tests import reference_race as reference
+from tests.conftest import ROOT
 from tests.worlds import beliefs, board
 
 FIXED = ({"score": "complex", "n3": 0.03}, {"score": "translation"})
@@ -52,6 +54,14 @@ def attempt(member, *figures):
 def test_the_portfolio_has_scores_that_may_race():
     assert {member["score"] for member in PORTFOLIO} <= set(RACED)
     assert len(members(recipe({}))) == len(PORTFOLIO)
+
+
+def test_the_docs_list_the_members():
+    rows = re.findall(r"^\| (.+) \| `score=(.+)` \|$", (ROOT / "docs/systems.md").read_text(), re.MULTILINE)
+    assert [(name, settings) for name, settings in rows] == [
+        (race.name_of(values), " ".join(f"{value}" if name == "score" else f"{name}={value:g}"
+                                        for name, value in values.items())) for values in PORTFOLIO
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
