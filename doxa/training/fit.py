@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
@@ -30,6 +28,7 @@ from doxa.systems import answers, build, checked, recipe
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import Progress, TrainingLoop, TrainState
 from doxa.training.steps import Steps
+from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
 
 log = logging.getLogger(__name__)
@@ -94,17 +93,6 @@ def train(
             loop.resume(Checkpoint.load(checkpoint))
         state = loop.run()
     return TrainingResult(beliefs, valid, unseen, settings, facts, known, pbe.eval(), state, loop.interrupted)
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use this many threads meanwhile."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def fit_to_folder(
