@@ -41,7 +41,7 @@ class Exponentials(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """A loss over all pairs, its gradients by points, (B, d), and candidates, (C, d), and by ½ `squares` of `Turns`, (B,)."""
+    """A loss over all pairs, and its gradients by points, (B, d), candidates, (C, d), and ½ `Turns.squares`, (B,)."""
 
     loss: float
     points: Tensor

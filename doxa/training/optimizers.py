@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -41,18 +41,13 @@ class RowOptimizer:
         self.constraints = constraints or {}
         self.tables: Mapping[str, RowGradient] = {}
         self.threads = ALONE
-        self.meanwhile: Callable[[], None] | None = None
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """One step along the gradients of parameters and of tables, which are then cleared."""
-        moves = [
-            partial(self._move_block, name, gradient, rows, rate)
-            for name, gradient in self.tables.items()
-            for rows in gradient.blocks
-        ]
-        self.threads.run([*([self.meanwhile] if self.meanwhile else []), *moves])
-        self.tables, self.meanwhile = {}, None
+        blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
+        self.threads.run([partial(self._move_block, *block, rate) for block in blocks])
+        self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue
@@ -62,7 +57,7 @@ class RowOptimizer:
                 self.move(name, parameter, parameter.grad, rate)
             parameter.grad = None
 
-    @torch.no_grad()
+    @torch.no_grad()  # which each thread needs for itself
     def _move_block(self, name: str, gradient: RowGradient, rows: slice, rate: float) -> None:
         self.move_rows(name, self.parameters[name], *gradient.block(rows), rate)
 

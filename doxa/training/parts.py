@@ -118,6 +118,7 @@ class PartedStep:
         self.pbe, self.settings, self.weighting, self.known = pbe, settings, weighting, known
         softmax = settings.objective == "likelihood" and settings.training_estimator in ("sampled", "exact")
         self.by_hand = softmax and isinstance(pbe.score, VectorScore) and pbe.score.by_hand
+        self.needs_autograd = not self.by_hand or (pbe.mention is not None and settings.mention_weight > 0)
         self._triples = settings.changed(mention_weight=0.0)
         self._mentions = settings.changed(head_weight=0.0, relation_weight=0.0, tail_weight=0.0, n3=0.0, l2=0.0)
         others = (p for name, p in pbe.named_parameters() if p.requires_grad and name not in (ENTITY, RELATION))
@@ -149,7 +150,7 @@ class PartedStep:
             return self._autograd(self.settings, batch, drawn, weights, vectors)
         with torch.no_grad():
             loss, gradients = loss_by_hand(self.pbe, batch, drawn, self._triples, weights, Vectors(*vectors))
-        if self.pbe.mention is None or not self.settings.mention_weight or not len(batch.words):
+        if not self.needs_autograd or not len(batch.words):
             return loss, gradients + [None] * len(self._others)
         more, of_mentions = self._autograd(self._mentions, batch, drawn, weights, vectors)
         summed = [_sum(pair) for pair in zip(gradients, of_mentions[:6], strict=True)]

@@ -6,6 +6,7 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -37,7 +38,7 @@ class Steps:
         self._sparse = SparseStep(pbe, settings, weighting)
         self.in_parts = pbe.score.by_vectors
         self._parted = PartedStep(pbe, settings, weighting, self._facts if settings.filter_negatives else None)
-        self._ahead: tuple[int, PartedBatch] | None = None
+        self._ahead: tuple[int, Callable[[], PartedBatch]] | None = None
         self.threads = ALONE
         self._pool = candidate_pool(pbe, settings)
         self._order: tuple[int, Ids] | None = None
@@ -64,7 +65,7 @@ class Steps:
             )
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self.optimizer.meanwhile = partial(self._make_ahead, number + 1) if self.threads.count > 1 else None
+        self._ahead = (number + 1, self.threads.start(partial(self._made, number + 1)))
         self.optimizer.step(settings.learning_rate * decay)
         return value
 
@@ -77,14 +78,12 @@ class Steps:
         return float(loss.detach())
 
     def _parted_batch(self, number: int) -> PartedBatch:
-        """The batch of a step in parts; the one that was made ahead, if it is that."""
-        if self._ahead is not None and self._ahead[0] == number:
-            return self._ahead[1]
-        return PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number))
+        """The batch of a step in parts; it may have been made while rows were moved in the step before."""
+        ahead, self._ahead = self._ahead, None
+        return ahead[1]() if ahead is not None and ahead[0] == number else self._made(number)
 
-    def _make_ahead(self, number: int) -> None:
-        """Make the batch of this step, while other threads work."""
-        self._ahead = (number, self._parted_batch(number))
+    def _made(self, number: int) -> PartedBatch:
+        return PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number))
 
     def warm_up(self, backward: bool = True) -> None:
         """Compile the loops, and take two steps that move nothing.
@@ -98,7 +97,7 @@ class Steps:
             loss = self._sparse.loss(batch, self._candidates(0, batch))
             if backward and loss.requires_grad:
                 loss.backward()  # type: ignore[no-untyped-call]
-            if self.in_parts and (backward or self._parted.by_hand):
+            if self.in_parts and (backward or not self._parted.needs_autograd):
                 parted = PartedBatch.of(self.beliefs, rows, self._drawn(0))
                 for gradient in self._parted.gradients(parted, ALONE)[1].values():
                     gradient.block(gradient.blocks[0])

@@ -63,8 +63,30 @@ class Threads:
         for _ in range(helpers):
             ended.get()
         if faults:
-            raise min(faults)[1]
+            raise min(faults, key=lambda fault: fault[0])[1]
         return results
+
+    def start(self, task: Callable[[], Result]) -> Callable[[], Result]:
+        """Start a task in another thread; the function returned waits for its result, or runs it if there is none."""
+        if not self._helpers:
+            return task
+        ended: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+
+        def job() -> None:
+            try:
+                ended.put((task(), None))
+            except BaseException as fault:
+                ended.put((None, fault))
+
+        def wait() -> Result:
+            result, fault = ended.get()
+            if fault is not None:
+                raise fault
+            made: Result = result
+            return made
+
+        self._jobs.put(job)
+        return wait
 
     def close(self) -> None:
         """End the threads; no task runs after that."""
