@@ -26,12 +26,15 @@ except ImportError:
     from doxa import bench
 data, seconds = Path(sys.argv[1]), float(sys.argv[2])
 figures = list(bench.train(data, seconds=seconds)) if "train" in sys.argv[3:] else []
-alternate = "_alternate" if hasattr(bench, "_alternate") else "_in_turns"
-setattr(bench, alternate, lambda task, limit, seconds, rounds=1: (bench._seconds(task), 1.0))
+if hasattr(bench, "_alternated"):
+    bench._alternated = lambda tasks, seconds, rounds=1: [bench._seconds(tasks[0]), 1.0]
+else:
+    alternate = "_alternate" if hasattr(bench, "_alternate") else "_in_turns"
+    setattr(bench, alternate, lambda task, limit, seconds, rounds=1: (bench._seconds(task), 1.0))
 if "rank" in sys.argv[3:]:
     figures += bench.rank(data)  # each score once, without its limit
 for figure in figures:
-    name = figure.name if "thread" not in figure.note or "each" in figure.note else (
+    name = figure.name if "thread" in figure.name or "thread" not in figure.note or "each" in figure.note else (
         figure.name + ", " + figure.note.rpartition(", ")[2])
     print(json.dumps({"name": name, "value": figure.value, "unit": figure.unit}), flush=True)
 """

@@ -23,7 +23,7 @@ from doxa.data.batch import Batch
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import PairScores, Places, Products, Scores, scaled, table_of
+from doxa.scores.pairwise import Distances, PairScores, Places, Products, Scores, scaled, table_of
 from doxa.slots import Slot
 
 LARGE = 1e30
@@ -200,9 +200,9 @@ class Term(NamedTuple):
     def inputs(self) -> tuple[Any, ...]:
         """The arguments of `WeightedSum` for this term: a table of scores, or the two sides of one."""
         scores = self.scores
-        if isinstance(scores, PairScores):
+        if isinstance(scores, Products | Distances):
             return self.truth, scores.points, scores.candidates, scores.offset, scores, self.true
-        return self.truth, scores, None, 0.0, None, self.true
+        return self.truth, table_of(scores), None, 0.0, None, self.true
 
 
 def terms(

@@ -125,7 +125,8 @@ def bench(
     """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
-    shapes and measured in turn with them. The limit of n workers is n times one worker. Run nothing else meanwhile.
+    shapes and measured in turn with them; that of several threads or workers is the same on all cores. Run nothing else
+    meanwhile.
 
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib.metadata import version
@@ -41,9 +41,13 @@ from doxa.systems import build, recipe
 from doxa.training.executors.workers import Workers
 from doxa.training.loop import TrainingLoop
 from doxa.training.steps import Steps
+from doxa.training.threads import ALONE, Threads, torch_threads
 
 ROUNDS = 12
 """Alternating measurements of a task and its limit; the median is reported."""
+
+TURNS = 3
+"""Turns of threads and workers; the median is reported."""
 
 MIN_STEPS = 3
 """Fewest training steps per worker that a speed is computed from."""
@@ -100,32 +104,73 @@ def machine() -> dict[str, Any]:
 
 def train(
     data: Path,
-    scores: tuple[str, ...] = ("translation", "complex"),
+    scores: tuple[str, ...] = ("translation", "complex", "distmult", "rotate"),
     dimension: int = 200,
     batch_size: int = 512,
     num_candidates: int = 512,
     seconds: float = 10.0,
 ) -> Iterator[Figure]:
-    """Training steps against their matrix products, with one thread and with all; then several workers against one."""
+    """Training steps by one thread, by one per core and by one worker per core, against their matrix products.
+
+    The limit of several threads or workers are the products on all cores: by torch's own threads, or several products
+    at a time, whichever is faster. Everything is measured in turns.
+    """
     beliefs = _read(data, "train")
     cores = os.cpu_count() or 1
+    shapes = {"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
     for score in scores:
-        settings = recipe(
-            {"score": score, "dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
-        )
-        for threads in sorted({1, cores}):
-            torch.set_num_threads(threads)
-            step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
-            note = f"{dimension} × {batch_size} × {num_candidates}, {threads} thread{'s'[: threads != 1]}"
-            yield Figure(f"training, {score}", batch_size / step, "beliefs/s", batch_size / limit, note)
-        torch.set_num_threads(1)
-        one = _worker_speed(beliefs, settings, 1, seconds)
-        note = f"{dimension} × {batch_size} × {num_candidates}, one thread each"
-        yield Figure(f"1 worker, {score}", one, "beliefs/s", None, note)
+        settings = recipe({"score": score} | shapes)
+        turns = []
+        with _TrainingTasks(beliefs, settings, cores) as tasks:
+            each = [tasks.alone, tasks.products, *(tasks.on_all_cores() if cores > 1 else [])]
+            for _ in range(TURNS):
+                took = _alternated(each, seconds / TURNS, ROUNDS // TURNS)
+                workers = _worker_speed(beliefs, settings, cores, seconds / TURNS) if cores > 1 else 0.0
+                turns.append([batch_size / seconds for seconds in took] + [workers])
+        one, products, *on_all_cores = (statistics.median(speeds) for speeds in zip(*turns, strict=True))
+        note = f"{dimension} × {batch_size} × {num_candidates}"
+        yield Figure(f"training, {score}, 1 thread", one, "beliefs/s", products, note)
         if cores > 1:
-            several = _worker_speed(beliefs, settings, cores, seconds)
-            yield Figure(f"{cores} workers, {score}", several, "beliefs/s", cores * one, note)
-        torch.set_num_threads(cores)
+            threads, by_torch, at_once, workers = on_all_cores
+            limits = {by_torch: f"products by {cores} threads", cores * at_once: f"{cores} products at a time"}
+            note = f"{threads / one:.2f} × 1 thread; limit: {limits[max(limits)]}"
+            yield Figure(f"training, {score}, {cores} threads", threads, "beliefs/s", max(limits), note)
+            note = f"{workers / one:.2f} × 1 thread; not exactly repeatable"
+            yield Figure(f"{cores} workers, {score}", workers, "beliefs/s", max(limits), note)
+
+
+class _TrainingTasks:
+    """The next step of training and the matrix products of a step, by one thread or on all cores."""
+
+    def __init__(self, beliefs: Beliefs, settings: Settings, cores: int) -> None:
+        self.steps, self.products, self.cores = _steps(beliefs, settings), _products(beliefs, settings), cores
+        self.threads, self.number = Threads(cores), 0
+        self.steps.warm_up()
+
+    def __enter__(self) -> _TrainingTasks:
+        self._before = torch.get_num_threads()
+        torch.set_num_threads(1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.threads.close()
+        torch.set_num_threads(self._before)
+
+    def alone(self, threads: Threads = ALONE) -> None:
+        self.steps.threads = threads
+        self.steps.take(self.number % max(1, self.steps.per_epoch - 1), 0.0)  # the last batch is smaller
+        self.number += 1
+
+    def on_all_cores(self) -> list[Callable[[], None]]:
+        """A step by all threads; the products by torch's threads; as many products as cores, all at a time."""
+        return [partial(self.alone, self.threads), self._products_by_torch, self._products_at_once]
+
+    def _products_by_torch(self) -> None:
+        with torch_threads(self.cores):
+            self.products()
+
+    def _products_at_once(self) -> None:
+        self.threads.run([self.products] * self.cores)
 
 
 def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimension: int = 200) -> Iterator[Figure]:
@@ -155,7 +200,7 @@ def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimen
             for _ in range(blocks):
                 points @ table.T
 
-        took, limit = _alternate(rank_all, products, 0.0, rounds=3)
+        took, limit = _alternated([rank_all, products], 0.0, rounds=3)
         note = f"{2 * len(test):,} questions, {pbe.entities:,} candidates each; peak {_peak_mb():,.0f} MB"
         yield Figure(f"ranking, {score}", took, "s", limit, note)
 
@@ -225,8 +270,9 @@ def growth(
     settings = recipe({"score": "translation", **values})
     for entities in sizes:
         beliefs = synthetic.generate(1_000_000, entities, 100)
-        step, limit = _alternate(_stepper(beliefs, settings), _products(beliefs, settings), seconds)
-        note = f"{dimension} × {batch_size} × {num_candidates}; peak {_peak_mb():,.0f} MB"
+        with _TrainingTasks(beliefs, settings, 1) as tasks:
+            step, limit = _alternated([tasks.alone, tasks.products], seconds)
+        note = f"{dimension} × {batch_size} × {num_candidates}, 1 thread; peak {_peak_mb():,.0f} MB"
         yield Figure(f"training, {entities:,} entities", batch_size / step, "beliefs/s", batch_size / limit, note)
 
 
@@ -248,20 +294,6 @@ def _read(data: Path, part: str) -> Beliefs:
     if path is None:
         raise BadFile(f"{data} has no {part} file", "choose a dataset folder with train, valid and test")
     return Beliefs.from_frames(formats.blocks(path))
-
-
-def _stepper(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
-    """A function that takes the next training step."""
-    steps = _steps(beliefs, settings)
-    steps.warm_up()
-    number = 0
-
-    def step() -> None:
-        nonlocal number
-        steps.take(number % max(1, steps.per_epoch - 1), 0.0)  # the last batch is smaller
-        number += 1
-
-    return step
 
 
 def _steps(beliefs: Beliefs, settings: Settings) -> Steps:
@@ -286,17 +318,12 @@ def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     return products
 
 
-def _alternate(
-    task: Callable[[], None], limit: Callable[[], None], seconds: float, rounds: int = ROUNDS
-) -> tuple[float, float]:
-    """Median seconds of one call of each, measured alternately; `seconds` is for both together."""
-    each = max(_seconds(task), _seconds(task))
-    _seconds(limit)
-    calls = max(1, int(seconds / rounds / 1.5 / each))
-    took: list[tuple[float, float]] = []
-    for _ in range(rounds):
-        took.append((_seconds(task, calls), _seconds(limit, calls)))
-    return statistics.median(pair[0] for pair in took), statistics.median(pair[1] for pair in took)
+def _alternated(tasks: Sequence[Callable[[], None]], seconds: float, rounds: int = ROUNDS) -> list[float]:
+    """Median seconds of one call of each task, measured alternately; `seconds` is for all together."""
+    first = [max(_seconds(task), _seconds(task)) for task in tasks]
+    calls = max(1, int(seconds / rounds / sum(first)))
+    took = [[_seconds(task, calls) for task in tasks] for _ in range(rounds)]
+    return [statistics.median(times) for times in zip(*took, strict=True)]
 
 
 def _seconds(action: Callable[[], object], calls: int = 1) -> float:

@@ -15,6 +15,14 @@ from doxa.scores.pairwise import Scores
 from doxa.slots import Slot
 
 
+class Triple(NamedTuple):
+    """Vectors, or their gradients, of the heads, relations and tails of a batch, (B, d) each."""
+
+    head: Tensor
+    relation: Tensor
+    tail: Tensor
+
+
 class Sizes(NamedTuple):
     """The sizes of a score: entities, relations, and the dimension of their vectors."""
 
@@ -132,6 +140,30 @@ class VectorScore(Score):
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
         """D of every query with every candidate vector, (B, d), (C, d) → (B, C); the missing slot is not read."""
         raise NotImplementedError
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the score has `pull`, so that training needs no autograd for a softmax over candidates."""
+        return False
+
+    def pull(self, slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+        """Add to `sums` the gradients of the two known vectors, from that of the points that `pairs` compares."""
+        raise NotImplementedError
+
+    def pull_squares(self, slot: Slot, vectors: Triple, of_half_squares: Tensor, sums: Triple) -> None:
+        """Add the gradients from that of ½ `squares`, where `pairs` compares by `Turns`."""
+        raise NotImplementedError
+
+    def pull_relations(self, relations: Tensor, gradient: Tensor) -> Tensor:
+        """The gradient of relation vectors from that of the form in which the score uses them; may overwrite it."""
+        return gradient
+
+    def add_cubes(self, vectors: Tensor, factor: float, gradient: Tensor) -> float:
+        """The sum of cubes as in `cubes`; its gradient times a factor is added."""
+        from doxa.scores import gradient_kernels  # slow to load, and for training alone
+
+        kind = vectors.numpy().dtype.type
+        return float(gradient_kernels.add_cubes(vectors.numpy(), kind(factor), gradient.numpy()))
 
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         return self.each(self.entity(head), self.relation(relation), self.entity(tail))

@@ -15,9 +15,12 @@ import torch
 from torch import Tensor, nn
 
 from doxa.errors import UsageError
-from doxa.scores.base import ScoreOptions, Sizes, VectorScore
+from doxa.scores.base import ScoreOptions, Sizes, Triple, VectorScore
 from doxa.scores.pairwise import Products
 from doxa.slots import Slot
+
+TINY = 1e-20
+"""Added to squared moduli, so that the modulus of 0 has a derivative."""
 
 
 class Complex(VectorScore):
@@ -38,11 +41,24 @@ class Complex(VectorScore):
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Products:
         match slot:
             case Slot.HEAD:
-                return Products(product_with_conjugate(t, r), candidates)
+                return Products(product_with_conjugate(t, r, self.training), candidates)
             case Slot.RELATION:
-                return Products(product_with_conjugate(t, h), candidates)
+                return Products(product_with_conjugate(t, h, self.training), candidates)
             case Slot.TAIL:
-                return Products(product(h, r), candidates)
+                return Products(product(h, r, self.training), candidates)
+
+    @property
+    def by_hand(self) -> bool:
+        return True
+
+    def pull(self, slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+        pull_product(slot, vectors, of_points, sums)
+
+    def add_cubes(self, vectors: Tensor, factor: float, gradient: Tensor) -> float:
+        from doxa.scores import gradient_kernels
+
+        rows, kind = vectors.numpy(), vectors.numpy().dtype.type
+        return float(gradient_kernels.add_modulus_cubes(rows, kind(factor), gradient.numpy(), kind(TINY)))
 
     def cubes(self, rows: Sequence[Tensor]) -> Tensor:
         return torch.stack([modulus_cubes(row) for row in rows]).sum(0)
@@ -63,23 +79,43 @@ def neutral(table: nn.Embedding) -> None:
         imaginary.fill_(0.0)
 
 
-def product(left: Tensor, right: Tensor) -> Tensor:
+def product(left: Tensor, right: Tensor, compiled: bool = False) -> Tensor:
     """x · y, coordinate by coordinate, (B, d), (B, d) → (B, d)."""
-    return _product(left, right, 1)
+    return _product(left, right, 1, compiled)
 
 
-def product_with_conjugate(left: Tensor, right: Tensor) -> Tensor:
+def product_with_conjugate(left: Tensor, right: Tensor, compiled: bool = False) -> Tensor:
     """x · ȳ, coordinate by coordinate."""
-    return _product(left, right, -1)
+    return _product(left, right, -1, compiled)
 
 
-def _product(left: Tensor, right: Tensor, sign: int) -> Tensor:
-    """x · y for sign 1, x · ȳ for sign −1."""
+def _product(left: Tensor, right: Tensor, sign: int, compiled: bool) -> Tensor:
+    """x · y for sign 1, x · ȳ for sign −1; compiled loops are slow to load, and for training alone."""
     if torch.is_grad_enabled() and (left.requires_grad or right.requires_grad):
         made: Tensor = _Product.apply(*torch.broadcast_tensors(left, right), sign)  # type: ignore[no-untyped-call]
         return made
+    if compiled:
+        return _multiplied(left, right, sign)
     (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
     return torch.cat([a * c - sign * b * d, b * c + sign * a * d], dim=-1)
+
+
+def pull_product(slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+    """Add the gradients g ȳ and g x̄ of x · y (tail), g y and x ḡ of x · ȳ (head: x = t, y = r; relation: y = h)."""
+    if slot is Slot.TAIL:
+        _add_product(of_points, vectors.relation, -1, sums.head)
+        _add_product(of_points, vectors.head, -1, sums.relation)
+        return
+    other = Slot.RELATION if slot is Slot.HEAD else Slot.HEAD
+    _add_product(of_points, vectors[other], 1, sums.tail)
+    _add_product(vectors.tail, of_points, -1, sums[other])
+
+
+def _add_product(left: Tensor, right: Tensor, sign: int, sums: Tensor) -> None:
+    from doxa.scores import gradient_kernels
+
+    arrays = left.numpy(), right.numpy(), sums.numpy()
+    gradient_kernels.add_multiplied(*arrays, arrays[0].dtype.type(sign))
 
 
 class _Product(torch.autograd.Function):
@@ -112,7 +148,7 @@ def _multiplied(left: Tensor, right: Tensor, sign: int) -> Tensor:
 def moduli(vectors: Tensor) -> Tensor:
     """|x| of every complex coordinate, (…, d) → (…, d / 2)."""
     real, imaginary = vectors.chunk(2, -1)
-    return (real * real + imaginary * imaginary + 1e-20).sqrt()
+    return (real * real + imaginary * imaginary + TINY).sqrt()
 
 
 def modulus_cubes(vectors: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from doxa.scores.base import VectorScore
+from doxa.scores.base import Triple, VectorScore
 from doxa.scores.pairwise import Products
 from doxa.slots import Slot
 
@@ -34,3 +34,12 @@ class DistMult(VectorScore):
                 return Products(h * t, candidates)
             case Slot.TAIL:
                 return Products(h * r, candidates)
+
+    @property
+    def by_hand(self) -> bool:
+        return True
+
+    def pull(self, slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+        first, second = (other for other in Slot if other is not slot)
+        sums[first].addcmul_(of_points, vectors[second])
+        sums[second].addcmul_(of_points, vectors[first])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating[Any]]
 
 
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile on the first call for each type of numbers; keep the result on disk where the folder is writable."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc"}}
     try:
@@ -27,7 +27,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-@_compiled
+@compiled
 def adagrad(
     table: Floats, sums: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, epsilon: float, least: float
 ) -> None:
@@ -43,7 +43,7 @@ def adagrad(
             project(row, least)
 
 
-@_compiled
+@compiled
 def descend(table: Floats, rows: NDArray[np.int64], gradient: Floats, rate: float, least: float) -> None:
     """x ← x − rate · g for these rows, each then projected unless `least` is 0."""
     for place in range(len(rows)):
@@ -54,7 +54,7 @@ def descend(table: Floats, rows: NDArray[np.int64], gradient: Floats, rate: floa
             project(row, least)
 
 
-@_compiled
+@compiled
 def project(row: Floats, least: float) -> None:
     """x ← x / max(‖x‖, least)."""
     total = least - least  # 0 as a number of the row's kind, here and below
@@ -65,7 +65,7 @@ def project(row: Floats, least: float) -> None:
         row[j] /= length
 
 
-@_compiled
+@compiled
 def exponentials_of_products(table: Floats, levels: Floats, slope: float, totals: Floats) -> None:
     """x → e = exp(level + slope · x), with the total of each row."""
     for i in range(len(table)):
@@ -77,7 +77,7 @@ def exponentials_of_products(table: Floats, levels: Floats, slope: float, totals
         totals[i] = total
 
 
-@_compiled
+@compiled
 def exponentials_of_distances(
     table: Floats,
     points: Floats,
@@ -105,7 +105,7 @@ def exponentials_of_distances(
         totals[i] = total
 
 
-@_compiled
+@compiled
 def squares(rows: Floats) -> Floats:
     """‖x‖² of each."""
     squared = np.zeros(len(rows), rows.dtype)
@@ -117,7 +117,7 @@ def squares(rows: Floats) -> Floats:
     return squared
 
 
-@_compiled
+@compiled
 def deduplicate(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The distinct ids in order of first appearance, and the place of every id among them.
 
@@ -140,7 +140,7 @@ def deduplicate(ids: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.i
     return distinct[:known].copy(), places
 
 
-@_compiled
+@compiled
 def find(ids: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Which ids are among the candidates, which are sorted and distinct, and in which place."""
     rows, places, count = np.empty_like(ids), np.empty_like(ids), 0
@@ -152,21 +152,27 @@ def find(ids: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple[NDArray
     return rows[:count].copy(), places[:count].copy()
 
 
-@_compiled
-def add_rows(sums: Floats, filled: NDArray[np.bool_], places: NDArray[np.int64], rows: Floats) -> None:
-    """sums[place] ← row for the first row of a place, += row for later ones; `filled` marks places with a row."""
+@compiled
+def add_rows(sums: Floats, filled: NDArray[np.bool_], places: NDArray[np.int64], rows: Floats, first: int) -> None:
+    """sums[place − first] ← row for the first row of a place, += row for later ones; other places are left out.
+
+    `filled` marks places with a row.
+    """
     for i in range(len(places)):
-        total, row = sums[places[i]], rows[i]
-        if filled[places[i]]:
+        place = places[i] - first
+        if place < 0 or place >= len(sums):
+            continue
+        total, row = sums[place], rows[i]
+        if filled[place]:
             for j in range(len(row)):
                 total[j] += row[j]
         else:
-            filled[places[i]] = True
+            filled[place] = True
             for j in range(len(row)):
                 total[j] = row[j]
 
 
-@_compiled
+@compiled
 def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
     """x · y of complex numbers for sign 1, x · ȳ for −1; the first half of a row are the real parts."""
     half = left.shape[1] // 2
@@ -178,7 +184,7 @@ def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
             imaginary[j] = b[j] * c[j] + sign * (a[j] * d[j])
 
 
-@_compiled
+@compiled
 def count(table: Floats, truth: Floats, worse: NDArray[np.int64], equal: NDArray[np.int64]) -> None:
     """How many scores of each row are below its truth's score, and how many equal it."""
     for i in range(len(table)):

@@ -10,7 +10,7 @@ holds both sides of a table that is not computed yet: an estimator can fuse the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -38,6 +38,15 @@ class Exponentials(NamedTuple):
     arrays: list[Any]
     weights: Tensor
     totals: Tensor
+
+
+class Pulled(NamedTuple):
+    """A loss over all pairs, and its gradients by points, (B, d), candidates, (C, d), and ½ `Turns.squares`, (B,)."""
+
+    loss: float
+    points: Tensor
+    candidates: Tensor
+    half_squares: Tensor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +90,13 @@ class PairScores:
         """
         raise NotImplementedError
 
+    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
+        """− Σ weight · log p for p = exp(truth) / (exp(truth) + Σ exp(score)), with its gradients.
+
+        The derivative by the truth's score is added to `by_truth`, (B,). No autograd.
+        """
+        raise NotImplementedError
+
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
         """Turn the gradient of the table into weights for `pull`, in place."""
@@ -105,6 +121,14 @@ class Products(PairScores):
         weights, totals = _products(self.points, self.candidates, without), torch.empty_like(levels)
         arrays = _arrays(weights, levels, self.slope, totals)
         return Exponentials(kernels.exponentials_of_products, arrays, weights, totals)
+
+    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
+        from doxa.scores import gradient_kernels
+
+        table = self.points @ self.candidates.T
+        others = (*without, truth, self.slope, float(self.offset), weights, by_truth)
+        loss = gradient_kernels.softmax_of_products(*_arrays(table, *others))
+        return Pulled(loss, table @ self.candidates, table.T @ self.points)
 
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
@@ -133,6 +157,13 @@ class Distances(PairScores):
         arrays = _arrays(weights, *sides, levels, self.slope, totals)
         return Exponentials(kernels.exponentials_of_distances, arrays, weights, totals)
 
+    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
+        near, far = _squares(self.points), _squares(self.candidates)
+        loss, table, of_rows, of_columns = _distance_loss(self, near, far, truth, without, weights, by_truth)
+        of_points = (table @ self.candidates).addcmul_(self.points, of_rows[:, None], value=-1)
+        of_candidates = (table.T @ self.points).addcmul_(self.candidates, of_columns[:, None], value=-1)
+        return Pulled(loss, of_points, of_candidates)
+
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
         return gradient.div_(values)
@@ -142,6 +173,26 @@ class Distances(PairScores):
         of_points = (weights @ candidates).addcmul_(points, weights.sum(1, keepdim=True), value=-1).mul_(-factors)
         of_candidates = (weights.T @ (points * -factors)).addcmul_(candidates, weights.T @ factors)
         return of_points, of_candidates
+
+
+@dataclass(frozen=True, eq=False)
+class Turns(PairScores):
+    """f = ‖h ∘ c − t‖₂ for candidates with unit complex coordinates: f² = `squares` − 2 p · c.
+
+    The points are p = t h̄, and `squares` are ‖h‖² + ‖t‖², (B,).
+    """
+
+    squares: Tensor = field(kw_only=True)
+
+    def table(self) -> Tensor:
+        squares = self.squares[:, None] - 2 * self.points @ self.candidates.T
+        least = (self.squares.detach() * _noise(self.squares)).clamp_min(SMALLEST)
+        return torch.add(self._offset, torch.maximum(squares, least[:, None]).sqrt(), alpha=self.slope)
+
+    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
+        far = self.points.new_zeros(len(self.candidates))
+        loss, table, of_rows, _ = _distance_loss(self, self.squares, far, truth, without, weights, by_truth)
+        return Pulled(loss, table @ self.candidates, table.T @ self.points, -of_rows)
 
 
 Scores = Tensor | PairScores
@@ -215,6 +266,20 @@ def _products(points: Tensor, candidates: Tensor, without: Places) -> Tensor:
     products = points @ candidates.T
     products[without.rows, without.columns] = -torch.inf
     return products
+
+
+def _distance_loss(
+    scores: PairScores, near: Tensor, far: Tensor, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor
+) -> tuple[float, Tensor, Tensor, Tensor]:
+    """`log_loss` of distances d, d² = near + far − 2 p · c: its derivatives by p · c, with sums of rows and columns."""
+    from doxa.scores import gradient_kernels
+
+    table = scores.points @ scores.candidates.T
+    sums = torch.empty_like(near), torch.empty_like(far)
+    sides = (*without, near, far, _noise(near), SMALLEST)
+    others = (truth, scores.slope, float(scores.offset), weights, by_truth)
+    loss = gradient_kernels.softmax_of_distances(*_arrays(table, *sides, *others, *sums))
+    return loss, table, *sums
 
 
 def _arrays(table: Tensor, *others: Tensor | float) -> list[Any]:

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import ScoreOptions, Sizes, VectorScore
-from doxa.scores.complex import even, moduli, neutral, product, product_with_conjugate
-from doxa.scores.pairwise import ROUNDING, SMALLEST, Scores, lengths, nearness
+from doxa.scores.base import ScoreOptions, Sizes, Triple, VectorScore
+from doxa.scores.complex import TINY, even, moduli, neutral, product, product_with_conjugate, pull_product
+from doxa.scores.pairwise import Scores, Turns, lengths, nearness
 from doxa.slots import Slot
 
 
@@ -45,22 +45,50 @@ class Rotate(VectorScore):
         neutral(self.relation)
 
     def each(self, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-        return self.alpha - lengths(product(h, unit(r)) - t)
+        return self.alpha - lengths(product(h, self._unit(r), self.training) - t)
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
         match slot:
             case Slot.HEAD:
-                return nearness(product_with_conjugate(t, unit(r)), candidates, 2, self.alpha)
+                return nearness(product_with_conjugate(t, self._unit(r), self.training), candidates, 2, self.alpha)
             case Slot.RELATION:
                 return self._relations(h, t, candidates)
             case Slot.TAIL:
-                return nearness(product(h, unit(r)), candidates, 2, self.alpha)
+                return nearness(product(h, self._unit(r), self.training), candidates, 2, self.alpha)
 
-    def _relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Tensor:
-        sizes = (h * h).sum(-1, keepdim=True) + (t * t).sum(-1, keepdim=True)
-        squares = sizes - 2 * product_with_conjugate(t, h) @ unit(relations).T
-        least = (sizes.detach() * ROUNDING * torch.finfo(sizes.dtype).eps).clamp_min(SMALLEST)
-        return self.alpha - torch.maximum(squares, least).sqrt()
+    def _relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Turns:
+        squares = (h * h).sum(-1) + (t * t).sum(-1)
+        return Turns(
+            product_with_conjugate(t, h, self.training), self._unit(relations), -1.0, self.alpha, squares=squares
+        )
+
+    def _unit(self, relations: Tensor) -> Tensor:
+        """`unit`, compiled in training without autograd."""
+        if relations.requires_grad or not self.training:
+            return unit(relations)
+        from doxa.scores import gradient_kernels
+
+        made, rows = torch.empty_like(relations), relations.numpy()
+        gradient_kernels.units(rows, made.numpy(), rows.dtype.type(TINY))
+        return made
+
+    @property
+    def by_hand(self) -> bool:
+        return True
+
+    def pull(self, slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+        pull_product(slot, vectors._replace(relation=self._unit(vectors.relation)), of_points, sums)
+
+    def pull_squares(self, slot: Slot, vectors: Triple, of_half_squares: Tensor, sums: Triple) -> None:
+        for side in (Slot.HEAD, Slot.TAIL):
+            sums[side].addcmul_(vectors[side], of_half_squares[:, None])
+
+    def pull_relations(self, relations: Tensor, gradient: Tensor) -> Tensor:
+        from doxa.scores import gradient_kernels
+
+        arrays = relations.numpy(), gradient.numpy()
+        gradient_kernels.pull_units(*arrays, arrays[0].dtype.type(TINY))
+        return gradient
 
 
 def unit(vectors: Tensor) -> Tensor:

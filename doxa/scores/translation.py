@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from doxa.config import setting
-from doxa.scores.base import ScoreOptions, Sizes, VectorScore
+from doxa.scores.base import ScoreOptions, Sizes, Triple, VectorScore
 from doxa.scores.pairwise import Scores, lengths, nearness
 from doxa.slots import Slot
 
@@ -57,3 +57,19 @@ class Translation(VectorScore):
             case Slot.TAIL:
                 target = h + r
         return nearness(target, candidates, self.norm, self.alpha)
+
+    @property
+    def by_hand(self) -> bool:
+        return self.norm == 2
+
+    def pull(self, slot: Slot, vectors: Triple, of_points: Tensor, sums: Triple) -> None:
+        match slot:
+            case Slot.HEAD:
+                sums.tail.add_(of_points)
+                sums.relation.sub_(of_points)
+            case Slot.RELATION:
+                sums.tail.add_(of_points)
+                sums.head.sub_(of_points)
+            case Slot.TAIL:
+                sums.head.add_(of_points)
+                sums.relation.add_(of_points)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
@@ -31,6 +29,7 @@ from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import Progress, TrainingLoop, TrainState
 from doxa.training.race import Race, chosen, resumed
 from doxa.training.steps import Steps
+from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
 
 log = logging.getLogger(__name__)
@@ -113,17 +112,6 @@ def _scored(
 
     with torch_threads(finish(settings.changed(workers=1)).threads):
         return chosen(settings, finish, beliefs, valid, report)
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use this many threads meanwhile."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def fit_to_folder(

@@ -45,8 +45,8 @@ class SparseStep(nn.Module):
 
     def loss(self, batch: Batch, candidates: Candidates) -> Tensor:
         """The loss summed over the batch, with sparse gradients of distinct rows for the large tables."""
-        entities = _Gathered.of(batch.head, batch.tail, candidates.heads, candidates.tails)
-        relations = _Gathered.of(batch.relation, candidates.relations)
+        entities = Gathered.of(batch.head, batch.tail, candidates.heads, candidates.tails)
+        relations = Gathered.of(batch.relation, candidates.relations)
         term_weights = self.weighting.of(batch) if self.weighting is not None else None
         if self.pbe.score.by_vectors:
             head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
@@ -59,8 +59,8 @@ class SparseStep(nn.Module):
         self,
         batch: Batch,
         candidates: Candidates,
-        entities: _Gathered,
-        relations: _Gathered,
+        entities: Gathered,
+        relations: Gathered,
         term_weights: TermWeights | None,
     ) -> Tensor:
         head, tail, heads, tails = entities.places
@@ -77,15 +77,20 @@ class SparseStep(nn.Module):
 
 
 @dataclass(frozen=True)
-class _Gathered:
+class Gathered:
     """Columns of ids, end to end."""
 
     columns: Tensor
     lengths: list[int]
 
     @classmethod
-    def of(cls, *columns: Tensor) -> _Gathered:
+    def of(cls, *columns: Tensor) -> Gathered:
         return cls(torch.cat(columns), [len(column) for column in columns])
+
+    def prepared(self) -> Gathered:
+        """The same, with the distinct ids at hand."""
+        assert self._distinct is not None
+        return self
 
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor]:
@@ -110,7 +115,7 @@ class _Gathered:
 
 class _Rows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, table: Tensor, gathered: _Gathered) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, table: Tensor, gathered: Gathered) -> tuple[Tensor, ...]:
         ctx.shape, ctx.gathered = table.shape, gathered
         return torch.split(table.index_select(0, gathered.columns), gathered.lengths)
 
@@ -120,5 +125,5 @@ class _Rows(torch.autograd.Function):
         summed = gradients[0].new_empty(len(gathered.ids), ctx.shape[1])
         filled = np.zeros(len(summed), bool)
         for places, gradient in zip(gathered.places, gradients, strict=True):
-            kernels.add_rows(summed.numpy(), filled, places.numpy(), gradient.contiguous().numpy())
+            kernels.add_rows(summed.numpy(), filled, places.numpy(), gradient.contiguous().numpy(), 0)
         return torch.sparse_coo_tensor(gathered.ids[None], summed, ctx.shape, check_invariants=False), None

@@ -26,6 +26,8 @@ from doxa.estimators import (
     weighted_terms,
 )
 from doxa.pbe import PBE
+from doxa.scores.base import VectorScore
+from doxa.training.gradients import GradientSums
 
 TermWeights = Mapping[str, Tensor]
 """By the name of a term, a factor for each belief of a batch, (B,)."""
@@ -48,16 +50,45 @@ def batch_loss(
     return sum((penalty.sum() for penalty in penalties(pbe, batch, settings, vectors)), loss)
 
 
+def loss_by_hand(
+    pbe: PBE,
+    batch: Batch,
+    candidates: Candidates,
+    settings: Settings,
+    term_weights: TermWeights | None,
+    vectors: Vectors,
+) -> tuple[float, list[Tensor | None]]:
+    """The likelihood loss of a batch by softmax, and its gradients by `vectors`, without autograd."""
+    assert isinstance(pbe.score, VectorScore)
+    sums = GradientSums(pbe.score, pbe.scale, vectors)
+    parts = terms(pbe, batch, candidates, settings, vectors)
+    weights = belief_weights(pbe, batch, settings)
+    loss = likelihood_loss(parts, batch, settings, weights, term_weights or {}, sums)
+    penalty, gradients = sums.finish(settings)
+    return float(loss) + penalty, gradients
+
+
 def likelihood_loss(
-    parts: Iterator[Term], batch: Batch, settings: Settings, weights: Tensor, term_weights: TermWeights
+    parts: Iterator[Term],
+    batch: Batch,
+    settings: Settings,
+    weights: Tensor,
+    term_weights: TermWeights,
+    sums: GradientSums | None = None,
 ) -> Tensor:
-    """− Σ weight · log credence over a batch (Eq. 4); log credence is the weighted sum of its terms (Eq. 1)."""
+    """− Σ weight · log credence over a batch (Eq. 4); log credence is the weighted sum of its terms (Eq. 1).
+
+    The gradients are added to `sums`, or left to autograd.
+    """
     loss = weights.new_zeros(())
     factors = {**term_weights, "mention": batch.mentioned}
     for term in parts:
         by_belief = weights * -term.weight
         if term.name in factors:
             by_belief = by_belief * factors[term.name]
+        if sums is not None:
+            loss = loss + sums.add(term, -by_belief)
+            continue
         rule = estimator(settings, term, batch)
         loss = loss + WeightedSum.apply(*term.inputs, rule, by_belief)  # type: ignore[no-untyped-call]
     return loss

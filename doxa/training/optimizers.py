@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,8 @@ from torch.optim.adagrad import adagrad
 
 from doxa.pbe import PBE
 from doxa.scores import kernels
+from doxa.training.parts import RowGradient
+from doxa.training.threads import ALONE
 
 LEAST_LENGTH = {"unit": 1e-12, "ball": 1.0}
 """A constrained vector is divided by its length, or by this where that is more: onto the unit sphere (TransE), into
@@ -36,10 +39,15 @@ class RowOptimizer:
     def __init__(self, module: nn.Module, constraints: Mapping[str, float] | None = None) -> None:
         self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.constraints = constraints or {}
+        self.tables: Mapping[str, RowGradient] = {}
+        self.threads = ALONE
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
-        """One step along the accumulated gradients, which are then cleared."""
+        """One step along the gradients of parameters and of tables, which are then cleared."""
+        blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
+        self.threads.run([partial(self._move_block, *block, rate) for block in blocks])
+        self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue
@@ -48,6 +56,10 @@ class RowOptimizer:
             else:
                 self.move(name, parameter, parameter.grad, rate)
             parameter.grad = None
+
+    @torch.no_grad()  # which each thread needs for itself
+    def _move_block(self, name: str, gradient: RowGradient, rows: slice, rate: float) -> None:
+        self.move_rows(name, self.parameters[name], *gradient.block(rows), rate)
 
     @torch.no_grad()
     def warm_up(self) -> None:

@@ -6,10 +6,10 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
-from torch import Tensor
 
 from doxa.config import Settings
 from doxa.data.batch import Batch
@@ -22,6 +22,8 @@ from doxa.pbe import PBE
 from doxa.training.candidates import candidate_pool, draw_candidates
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
+from doxa.training.parts import PartedBatch, PartedStep
+from doxa.training.threads import ALONE
 from doxa.training.weights import term_weighting
 
 
@@ -32,7 +34,12 @@ class Steps:
         self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
         constrain(pbe, settings.entity_norm)
         self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm))
-        self._sparse = SparseStep(pbe, settings, term_weighting(settings, lambda: self._facts))
+        weighting = term_weighting(settings, lambda: self._facts)
+        self._sparse = SparseStep(pbe, settings, weighting)
+        self.in_parts = pbe.score.by_vectors
+        self._parted = PartedStep(pbe, settings, weighting, self._facts if settings.filter_negatives else None)
+        self._ahead: tuple[int, Callable[[], PartedBatch]] | None = None
+        self.threads = ALONE
         self._pool = candidate_pool(pbe, settings)
         self._order: tuple[int, Ids] | None = None
 
@@ -47,18 +54,36 @@ class Steps:
     def take(self, number: int, fraction: float) -> float:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
-        batch = Batch.of(self.beliefs, self._rows(number))
-        loss = self._sparse.loss(batch, self._candidates(number, batch))
-        value = float(loss.detach())
+        if self.in_parts:
+            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads)
+        else:
+            value = self._differentiated(number)
         if not math.isfinite(value):
             raise DoxaError(
                 f"the loss became {value} in step {number + 1} (epoch {number // self.per_epoch + 1})",
                 f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
             )
-        _backpropagate(loss)
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
+        self.optimizer.threads = self.threads
+        self._ahead = (number + 1, self.threads.start(partial(self._made, number + 1)))
         self.optimizer.step(settings.learning_rate * decay)
         return value
+
+    def _differentiated(self, number: int) -> float:
+        """The loss of a batch; autograd leaves the gradients in the parameters' `grad`."""
+        batch = Batch.of(self.beliefs, self._rows(number))
+        loss = self._sparse.loss(batch, self._candidates(number, batch))
+        if loss.requires_grad:  # not where mentions alone count, and the batch has none
+            loss.backward()  # type: ignore[no-untyped-call]
+        return float(loss.detach())
+
+    def _parted_batch(self, number: int) -> PartedBatch:
+        """The batch of a step in parts; it may have been made while rows were moved in the step before."""
+        ahead, self._ahead = self._ahead, None
+        return ahead[1]() if ahead is not None and ahead[0] == number else self._made(number)
+
+    def _made(self, number: int) -> PartedBatch:
+        return PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number))
 
     def warm_up(self, backward: bool = True) -> None:
         """Compile the loops, and take two steps that move nothing.
@@ -70,8 +95,12 @@ class Steps:
         batch = Batch.of(self.beliefs, rows)
         for _ in range(2):
             loss = self._sparse.loss(batch, self._candidates(0, batch))
-            if backward:
-                _backpropagate(loss)
+            if backward and loss.requires_grad:
+                loss.backward()  # type: ignore[no-untyped-call]
+            if self.in_parts and (backward or not self._parted.needs_autograd):
+                parted = PartedBatch.of(self.beliefs, rows, self._drawn(0))
+                for gradient in self._parted.gradients(parted, ALONE)[1].values():
+                    gradient.block(gradient.blocks[0])
             self.pbe.zero_grad()
         self.optimizer.warm_up()
 
@@ -84,14 +113,11 @@ class Steps:
         return self._order[1][start : start + self.settings.batch_size]
 
     def _candidates(self, number: int, batch: Batch) -> Candidates:
-        drawn = self._pool
-        if self.settings.training_estimator != "exact":
-            random = np.random.default_rng([self.settings.seed, 2, number])
-            drawn = draw_candidates(self._pool, self.settings.num_candidates, random)
+        drawn = self._drawn(number)
         return drawn.without_known(batch, self._facts) if self.settings.filter_negatives else drawn
 
-
-def _backpropagate(loss: Tensor) -> None:
-    """A loss without gradient has nothing to do: mentions alone count, and the batch has none."""
-    if loss.requires_grad:
-        loss.backward()  # type: ignore[no-untyped-call]
+    def _drawn(self, number: int) -> Candidates:
+        if self.settings.training_estimator == "exact":
+            return self._pool
+        random = np.random.default_rng([self.settings.seed, 2, number])
+        return draw_candidates(self._pool, self.settings.num_candidates, random)

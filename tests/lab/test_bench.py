@@ -19,12 +19,17 @@ def data(tmp_path_factory):
     return folder
 
 
-def test_training_has_the_matrix_products_as_its_limit(data):
-    figures = list(bench.train(data, ("translation",), dimension=8, batch_size=32, num_candidates=16, seconds=0.1))
-    assert {figure.unit for figure in figures} == {"beliefs/s"}
-    assert all(figure.value > 0 for figure in figures)
-    assert any(figure.name == "1 worker, translation" for figure in figures)
-    assert 0 < figures[0].share == figures[0].value / figures[0].limit
+def test_training_has_the_matrix_products_as_its_limit(data, monkeypatch):
+    monkeypatch.setattr(bench.os, "cpu_count", lambda: 2)
+    shapes = {"dimension": 8, "batch_size": 32, "num_candidates": 16, "seconds": 0.1}
+    one, threads, workers = bench.train(data, ("translation",), **shapes)
+    assert [figure.name for figure in (one, threads, workers)] == [
+        "training, translation, 1 thread", "training, translation, 2 threads", "2 workers, translation"]  # fmt: skip
+    assert {figure.unit for figure in (one, threads, workers)} == {"beliefs/s"}
+    assert 0 < one.share == one.value / one.limit
+    assert threads.limit == workers.limit
+    assert threads.note.startswith(f"{threads.value / one.value:.2f} × 1 thread; limit: ")
+    assert workers.note.startswith(f"{workers.value / one.value:.2f} × 1 thread")
 
 
 def test_workers_that_took_too_few_steps_get_more_time(data, monkeypatch):

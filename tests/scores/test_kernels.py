@@ -115,8 +115,8 @@ def test_ids_are_located_among_the_candidates(numbers, among):
 
 def test_rows_add_up_in_their_places():
     sums, filled = np.full((3, 2), np.nan), np.zeros(3, bool)
-    kernels.add_rows(sums, filled, np.array([2, 0, 2]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-    kernels.add_rows(sums, filled, np.array([0]), np.array([[10.0, 10.0]]))
+    kernels.add_rows(sums, filled, np.array([2, 0, 2]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 0)
+    kernels.add_rows(sums, filled, np.array([0]), np.array([[10.0, 10.0]]), 0)
     assert sums[[0, 2]].tolist() == [[13.0, 14.0], [6.0, 8.0]]
     assert filled.tolist() == [True, False, True]
 
@@ -157,7 +157,7 @@ def test_kernels_compile_where_the_cache_cannot_be_written(monkeypatch):
         return compiler(function, **options)
 
     monkeypatch.setattr(kernels.numba, "njit", refuses)
-    assert kernels._compiled(lambda x: x + 1)(2) == 3
+    assert kernels.compiled(lambda x: x + 1)(2) == 3
     assert len(made) == 1
 
 

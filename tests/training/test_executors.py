@@ -46,7 +46,7 @@ def loop_of(settings=SMALL, **more):
 class Recorder:
     """In place of the steps of a run: counts, in memory that processes share, how often each one is taken."""
 
-    per_epoch = 20
+    per_epoch, in_parts = 20, False
 
     def __init__(self):
         train = Beliefs.from_frame(board(3))

@@ -10,5 +10,5 @@ from doxa.training.steps import Steps
 
 def default_executor(steps: Steps) -> Executor:
     """The executor that the settings of the steps ask for."""
-    workers = steps.settings.workers
-    return SingleProcess(steps) if workers == 1 else Workers(steps, workers)
+    workers, threads = steps.settings.workers, steps.settings.threads
+    return SingleProcess(steps, max(1, threads)) if workers == 1 else Workers(steps, workers)

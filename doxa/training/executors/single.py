@@ -1,20 +1,28 @@
-"""One process: the steps of an epoch one after the other. Exactly repeatable from the seed."""
+"""One process: the steps of an epoch one after the other. Exactly repeatable from the seed.
+
+Several threads share the work of a step. Each one computes with a single thread of torch, so that matrix products,
+compiled loops and small operations all run on several cores, and the result is that of one thread.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from doxa.training.executors import EpochProgress, Fraction
 from doxa.training.steps import Steps
+from doxa.training.threads import Threads, torch_threads
 
 
 class SingleProcess:
-    """Runs every step in this process."""
+    """Runs every step in this process, with so many threads."""
 
     exact = True
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Steps, threads: int = 1) -> None:
         self.steps = steps
+        self._threads = Threads(threads if steps.in_parts else 1)
         self._stopped = False
 
     def warm_up(self) -> None:
@@ -22,15 +30,17 @@ class SingleProcess:
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         loss = 0.0
-        for done, number in enumerate(steps, start=1):
-            share = fraction(number)
-            if share >= 1 or self._stopped:
-                return
-            loss += self.steps.take(number, share)
-            yield EpochProgress(done, loss)
+        self.steps.threads = self._threads
+        with torch_threads(1 if self.steps.in_parts else torch.get_num_threads()):
+            for done, number in enumerate(steps, start=1):
+                share = fraction(number)
+                if share >= 1 or self._stopped:
+                    return
+                loss += self.steps.take(number, share)
+                yield EpochProgress(done, loss)
 
     def stop(self) -> None:
         self._stopped = True
 
     def close(self) -> None:
-        pass
+        self._threads.close()

@@ -1,0 +1,206 @@
+"""Compiled loops of gradients without autograd: value and gradient in one pass over each row."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from doxa.scores.kernels import Floats, compiled, exponential
+
+LARGE = 1e30
+"""Sums of exponentials beyond this are computed again, relative to the largest."""
+
+
+@compiled
+def softmax_of_products(
+    table: Floats,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    truth: Floats,
+    slope: float,
+    offset: float,
+    weights: Floats,
+    by_truth: Floats,
+) -> float:
+    """− Σ weight · log p, p = exp(truth) / (exp(truth) + Σ exp(offset + slope · x)); x → derivative of this loss by x.
+
+    The derivative by the truth is added to `by_truth`. Places of rows and columns are left out.
+    """
+    loss = 0.0
+    for k in range(len(rows)):
+        table[rows[k], columns[k]] = -np.inf
+    row = np.empty(table.shape[1], table.dtype)
+    for i in range(len(table)):
+        made, top = table[i], truth[i]
+        for j in range(len(row)):
+            row[j] = made[j]
+        total = exponentials(row, offset - top, slope, made)
+        if not total < LARGE:
+            top = offset + slope * row.max()
+            total = exponentials(row, offset - top, slope, made)
+        share = np.exp(truth[i] - top)
+        total += share
+        factor = weights[i] * slope / total
+        for j in range(len(row)):
+            made[j] *= factor
+        loss -= weights[i] * (truth[i] - top - np.log(total))
+        by_truth[i] += weights[i] * (share / total - 1)
+    return loss
+
+
+@compiled
+def softmax_of_distances(
+    table: Floats,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    near: Floats,
+    far: Floats,
+    noise: float,
+    smallest: float,
+    truth: Floats,
+    slope: float,
+    offset: float,
+    weights: Floats,
+    by_truth: Floats,
+    of_rows: Floats,
+    of_columns: Floats,
+) -> float:
+    """The same for scores offset + slope · d, d² = near + far − 2 x, slope < 0, with the sums of rows and columns.
+
+    d² is at least `noise` times the largest near + far, and at least `smallest`.
+    """
+    loss, none, least = 0.0, slope - slope, smallest
+    if len(far):
+        least = max(noise * (near.max() + far.max()), smallest)
+    for k in range(len(rows)):
+        table[rows[k], columns[k]] = -np.inf
+    of_columns[:] = none
+    row = np.empty(table.shape[1], table.dtype)
+    for i in range(len(table)):
+        made, square, top = table[i], near[i], truth[i]
+        for j in range(len(row)):
+            row[j] = np.sqrt(max(square + far[j] - (made[j] + made[j]), least))
+        total = exponentials(row, offset - top, slope, made)
+        if not total < LARGE:
+            top = offset + slope * row.min()
+            total = exponentials(row, offset - top, slope, made)
+        share = np.exp(truth[i] - top)
+        total += share
+        factor, summed = -weights[i] * slope / total, none
+        for j in range(len(row)):
+            x = factor * made[j] / row[j]
+            summed += x
+            of_columns[j] += x
+            made[j] = x
+        of_rows[i] = summed
+        loss -= weights[i] * (truth[i] - top - np.log(total))
+        by_truth[i] += weights[i] * (share / total - 1)
+    return loss
+
+
+@compiled
+def exponentials(row: Floats, level: float, slope: float, made: Floats) -> float:
+    """x → exp(level + slope · x), and their sum."""
+    total = slope - slope
+    for j in range(len(row)):
+        e = exponential(level + slope * row[j])
+        total += e
+        made[j] = e
+    return total
+
+
+@compiled
+def add_derivatives_of_products(
+    factors: Floats, left: Floats, right: Floats, of_left: Floats, of_right: Floats
+) -> None:
+    """Add factor · y to the gradient of x and factor · x to that of y, row by row: the derivatives of x · y."""
+    for i in range(len(left)):
+        x, y, of_x, of_y, factor = left[i], right[i], of_left[i], of_right[i], factors[i]
+        for j in range(len(x)):
+            of_x[j] += factor * y[j]
+            of_y[j] += factor * x[j]
+
+
+@compiled
+def add_derivatives_of_distances(
+    factors: Floats, left: Floats, right: Floats, of_left: Floats, of_right: Floats, smallest: float
+) -> None:
+    """Add the derivatives of factor · ‖x − y‖, row by row; those of a zero distance are 0."""
+    for i in range(len(left)):
+        x, y, of_x, of_y, total = left[i], right[i], of_left[i], of_right[i], smallest - smallest
+        for j in range(len(x)):
+            total += (x[j] - y[j]) * (x[j] - y[j])
+        factor = factors[i] / np.sqrt(max(total, smallest))
+        for j in range(len(x)):
+            step = factor * (x[j] - y[j])
+            of_x[j] += step
+            of_y[j] -= step
+
+
+@compiled
+def add_cubes(rows: Floats, factor: float, gradient: Floats) -> float:
+    """Σ |x|³, and factor · 3 |x| x added to the gradient."""
+    cubes = 0.0
+    for i in range(len(rows)):
+        row, slope, total = rows[i], gradient[i], factor - factor
+        for j in range(len(row)):
+            square = row[j] * abs(row[j])
+            total += square * row[j]
+            slope[j] += factor * 3 * square
+        cubes += total
+    return cubes
+
+
+@compiled
+def add_modulus_cubes(rows: Floats, factor: float, gradient: Floats, smallest: float) -> float:
+    """The same for complex numbers; the first half of a row are the real parts."""
+    cubes, half = 0.0, rows.shape[1] // 2
+    for i in range(len(rows)):
+        a, b, of_a, of_b = rows[i, :half], rows[i, half:], gradient[i, :half], gradient[i, half:]
+        total = factor - factor
+        for j in range(half):
+            square = a[j] * a[j] + b[j] * b[j] + smallest
+            modulus = np.sqrt(square)
+            total += square * modulus
+            of_a[j] += factor * 3 * modulus * a[j]
+            of_b[j] += factor * 3 * modulus * b[j]
+        cubes += total
+    return cubes
+
+
+@compiled
+def add_multiplied(left: Floats, right: Floats, sums: Floats, sign: float) -> None:
+    """sums ← sums + x · y of complex numbers for sign 1, x · ȳ for −1."""
+    half = left.shape[1] // 2
+    for i in range(len(left)):
+        a, b, c, d = left[i, :half], left[i, half:], right[i, :half], right[i, half:]
+        real, imaginary = sums[i, :half], sums[i, half:]
+        for j in range(half):
+            real[j] += a[j] * c[j] - sign * (b[j] * d[j])
+            imaginary[j] += b[j] * c[j] + sign * (a[j] * d[j])
+
+
+@compiled
+def units(rows: Floats, made: Floats, smallest: float) -> None:
+    """x / |x| of complex numbers."""
+    half = rows.shape[1] // 2
+    for i in range(len(rows)):
+        a, b, real, imaginary = rows[i, :half], rows[i, half:], made[i, :half], made[i, half:]
+        for j in range(half):
+            modulus = np.sqrt(a[j] * a[j] + b[j] * b[j] + smallest)
+            real[j] = a[j] / modulus
+            imaginary[j] = b[j] / modulus
+
+
+@compiled
+def pull_units(rows: Floats, gradient: Floats, smallest: float) -> None:
+    """g → (g − u Re(g ū)) / |x| for u = x / |x|: the gradient of complex numbers from that of their units."""
+    half = rows.shape[1] // 2
+    for i in range(len(rows)):
+        a, b, of_a, of_b = rows[i, :half], rows[i, half:], gradient[i, :half], gradient[i, half:]
+        for j in range(half):
+            square = a[j] * a[j] + b[j] * b[j] + smallest
+            along = (of_a[j] * a[j] + of_b[j] * b[j]) / square
+            modulus = np.sqrt(square)
+            of_a[j] = (of_a[j] - along * a[j]) / modulus
+            of_b[j] = (of_b[j] - along * b[j]) / modulus
