@@ -54,9 +54,9 @@ def show_notices() -> None:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
-    """A bar with epoch, loss, validation metric, throughput and time left."""
+    """A bar with epoch, loss, validation metric, throughput and time left, and one for every stage that follows."""
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.description}"),
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:3.0f}%"),
         TextColumn("{task.fields[state]}"),
@@ -65,10 +65,18 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
     )
     with Progress(*columns, console=err, transient=not err.is_terminal) as bar:
         task = bar.add_task("training", total=1.0, state="")
-        printed = 0
+        printed, stage = 0, "training"
 
         def report(now: TrainingProgress) -> None:
-            nonlocal printed
+            nonlocal printed, stage
+            if now.stage != stage:
+                stage = now.stage
+                bar.reset(task, description=stage, state="")
+                if not err.is_terminal:
+                    err.print(f"  {stage}")
+            if stage != "training":
+                bar.update(task, completed=now.fraction)
+                return
             metric = "" if now.metric is None else f" · valid {now.metric:.3f}"
             epoch = now.epoch + (now.fraction < 1)
             state = f"epoch {epoch} · loss {now.loss:.3f}{metric} · {now.beliefs_per_second:,.0f} beliefs/s"
