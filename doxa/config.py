@@ -136,7 +136,7 @@ class Settings:
     )
     epochs: int = setting(
         0,
-        "Passes over the training beliefs; a time budget replaces them. 0 = planned from their number: 20 to 200.",
+        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, the fewer the more beliefs.",
         "training",
         low=0,
     )

@@ -13,6 +13,9 @@ from doxa.training.deadline import Deadline
 JUDGING_SHARE = 0.25
 """Share of the time budget that judging may take; beyond it, the samples of the judge are smaller."""
 
+LEAST_EFFORT = 0.05
+"""Share of the judge's samples that is used however late it is."""
+
 SAVING, BYTES_PER_SECOND = 0.5, 1e8
 """Seconds that writing a model takes, and how fast its weights are written."""
 
@@ -29,7 +32,8 @@ class Reserve:
         self.queries = judging_queries(pbe, facts, beliefs, held_out=held_out, can_classify=can_classify)
         weights: int = sum(tensor.nbytes for tensor in pbe.state_dict().values())
         self.saving = SAVING + weights / BYTES_PER_SECOND
-        self._probes = [seconds_per_query(pbe, beliefs), seconds_per_query(pbe, beliefs)][1:]  # the first one compiles
+        seconds_per_query(pbe, beliefs)  # the first one is slower: memory is allocated, loops are compiled
+        self._probes = [seconds_per_query(pbe, beliefs)]
 
     def __call__(self) -> float:
         """The seconds to be kept, by the speed of a query now and before."""
@@ -42,4 +46,5 @@ class Reserve:
 
     def effort(self) -> float:
         """The share of the judge's samples for which the time left suffices, at most 1."""
-        return max(0.0, min(1.0, (self.deadline.left() - self.saving) / max(self.queries * self._seconds, 1e-9)))
+        enough = (self.deadline.left() - self.saving) / max(self.queries * self._seconds, 1e-9)
+        return max(LEAST_EFFORT, min(1.0, enough))
