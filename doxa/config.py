@@ -139,9 +139,17 @@ class Settings:
         "training",
         low=0,
     )
-    epochs: int = setting(30, "Passes over the training beliefs; a time budget replaces them.", "training", low=1)
+    epochs: int = setting(
+        0,
+        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, the fewer the more beliefs.",
+        "training",
+        low=0,
+    )
     time_budget: float = setting(
-        0.0, "Seconds of training; the schedule stretches to them. 0 = by epochs.", "training", low=0
+        0.0,
+        "Seconds of the whole run, calibration included; the schedule stretches to them. 0 = by epochs.",
+        "training",
+        low=0,
     )
     validation_fraction: float = setting(
         0.05, "Share of train held out for validation when there is no validation set.", "training", low=0
@@ -152,9 +160,19 @@ class Settings:
         "the confidence. auto = confidence where it is fitted, else ranking.",
         "training", ("auto", "ranking", "accuracy", "confidence"),
     )  # fmt: skip
-    validation_sample: int = setting(2000, "Validation beliefs evaluated after every epoch.", "training", low=1)
+    validation_sample: int = setting(2000, "Validation beliefs evaluated at a time.", "training", low=1)
+    validate_every: int = setting(
+        0,
+        "Epochs from one validation to the next. 0 = planned, so that validation is a tenth of the work at most.",
+        "training",
+        low=0,
+    )
     patience: int = setting(
-        5, "Epochs without progress before stopping. 0 = never; a time budget turns it off.", "training", low=0
+        5,
+        "Validations without progress before the run goes back to its best weights and cools down. "
+        "0 = never; a time budget turns it off.",
+        "training",
+        low=0,
     )
     seed: int = setting(0, "Seed of all randomness.", "training", low=0)
 
@@ -272,7 +290,8 @@ FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings) if
 
 
 def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
-    """The settings with every number that was left open (0) chosen from data and machine."""
+    """The settings with every size that was left open (0) chosen from data and machine; `doxa.training.plan` chooses
+    the epochs."""
     most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
     return settings.changed(
         batch_size=settings.batch_size or min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH)),
@@ -294,7 +313,8 @@ def summary(settings: Settings) -> str:
     by = f"{settings.workers} workers" if settings.workers > 1 else f"{settings.threads} thread{plural}"
     exact = settings.training_estimator == "exact"
     candidates = "all candidates" if exact else f"{settings.num_candidates} candidates"
-    return f"{settings.batch_size} beliefs per step, {candidates}, {by}"
+    length = f"{settings.time_budget:g} seconds" if settings.time_budget else f"{settings.epochs} epochs"
+    return f"{length}, {settings.batch_size} beliefs per step, {candidates}, {by}"
 
 
 def migrate(values: Mapping[str, Any]) -> dict[str, Any]:

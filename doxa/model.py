@@ -81,6 +81,7 @@ class Model:
         training does not see are not ranked instead of being an error. `checkpoint` is a file that keeps the state of
         an unfinished run; `resume` goes on from it.
         """
+        from doxa.training.deadline import Deadline
         from doxa.training.fit import calibrated, resolved, train
 
         drawn: Any = nullcontext()
@@ -89,16 +90,18 @@ class Model:
 
             drawn = training_progress()
         with drawn as draw:
+            chosen, listener = resolved(settings, values), _together(draw, report)
             result = train(
                 beliefs,
                 valid,
-                settings=resolved(settings, values),
+                settings=chosen,
                 on_error=on_error,
-                report=_together(draw, report),
+                report=listener,
                 checkpoint=checkpoint,
                 resume=resume,
+                deadline=Deadline(chosen.time_budget),
             )
-            return calibrated(result)
+            return calibrated(result, listener)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:

@@ -14,7 +14,7 @@ Training and the ranking protocols use D, probabilities use D′.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -176,10 +176,13 @@ class PBE(nn.Module):
         by_entities, by_mention = self.distribution(Slot.RELATION, batch), self.mention_distribution(batch)
         return with_mention(by_entities, by_mention, mention_exponent, temperature, without)
 
-    def log_terms(self, batch: Batch, mention_exponent: float = 1.0) -> Tensor:
+    def log_terms(
+        self, batch: Batch, mention_exponent: float = 1.0, log_totals: Mapping[Slot, Tensor] | None = None
+    ) -> Tensor:
         """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief itself, (B, 3).
 
-        An entity never seen in its slot joins the candidates of its own query.
+        An entity never seen in its slot joins the candidates of its own query. `log_totals` are the logarithms of the
+        sums of exponentials of both entity queries, (B,) each, where they are known already.
         """
         truth = self.belief_logit(batch)
         columns = []
@@ -188,7 +191,7 @@ class PBE(nn.Module):
                 relations = self.relation_distribution(batch, mention_exponent=mention_exponent).log_probabilities
                 columns.append(relations.gather(1, batch.relation[:, None]).squeeze(1))
                 continue
-            total = self.distribution(slot, batch).log_total
+            total = self.distribution(slot, batch).log_total if log_totals is None else log_totals[slot]
             seen = _member(batch.column(slot), self.seen[slot])
             columns.append(torch.where(seen, truth - total, log_probability_of_newcomer(truth, total)))
         return torch.stack(columns, dim=1).clamp_max(0.0)

@@ -22,6 +22,7 @@ from doxa.data.synthetic import generate
 from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.model import fit
 from doxa.systems import checked, from_saved, option_fields, parse_assignments, recipe
+from doxa.training.plan import planned
 from tests.worlds import settings_of
 
 OLD_SETTINGS = {
@@ -217,11 +218,11 @@ def test_one_worker_uses_every_core_and_several_use_one_each():
 
 def test_the_summary_states_what_was_chosen():
     def words(**values):
-        return summary(automatic(settings_of(**values), 100, 50))
+        return summary(planned(settings_of(**values), 100, 50))
 
-    assert words(workers=2) == "16 beliefs per step, 50 candidates, 2 workers"
-    assert words(threads=1, estimator="exact") == "16 beliefs per step, all candidates, 1 thread"
-    assert words(threads=3) == "16 beliefs per step, 50 candidates, 3 threads"
+    assert words(workers=2) == "200 epochs, 16 beliefs per step, 50 candidates, 2 workers"
+    assert words(threads=1, estimator="exact", epochs=7) == "7 epochs, 16 beliefs per step, all candidates, 1 thread"
+    assert words(threads=3, time_budget=60.0) == "60 seconds, 16 beliefs per step, 50 candidates, 3 threads"
 
 
 @pytest.mark.parametrize(

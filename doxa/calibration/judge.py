@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -31,6 +32,12 @@ MAX_JUDGED = 20_000
 
 MAX_SCORED = 1e9
 """Scores of validation beliefs against entities, within which more beliefs are used."""
+
+FEWEST_JUDGED = 500
+"""Validation beliefs used however short the time is."""
+
+StageReport = Callable[[str, float], None]
+"""Receives the name of a stage and how much of it is done, from 0 to 1."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,13 +85,17 @@ class Judge:
         *,
         held_out: bool = True,
         can_classify: bool = True,
+        effort: float = 1.0,
+        report: StageReport | None = None,
     ) -> Judge:
         """Fit everything to validation beliefs, in the model's ids and with known names only.
 
         `facts` are those of training; `unseen` are validation beliefs with unknown names. With `held_out` false the
         beliefs are those of training: temperatures and weights are not fitted, since the number of known answers would
-        give positives away. `can_classify` says whether the system classifies triples.
+        give positives away. `can_classify` says whether the system classifies triples. `effort` is the share of the
+        usual samples that is used; below 1, proposals are left to `complete`. `report` receives stage and progress.
         """
+        stage = report or (lambda name, done: None)
         positives = beliefs.positives()
         known = facts.union(positives.triples) if held_out else facts
         exponent = fit_mention_exponent(pbe, positives) if held_out and pbe.mention is not None else 1.0
@@ -92,26 +103,38 @@ class Judge:
         judge = replace(cls.unfitted(pbe.relations, rule), mention_exponent=exponent)
         expected = stated = proposals = None
         if can_classify:
-            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]))
+            stage("thresholds", 0.0)
+            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]), effort)
             labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
             if len(labeled):
-                judge = judge.refit(pbe, settings, facts, labeled)
-            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]))
+                judge = judge.refit(pbe, settings, facts, labeled, lambda done: stage("thresholds", done))
+            stage("calibration", 0.0)
+            sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]), effort)
             expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
             stated = fit_stated_confidence(pbe, sample, settings, exponent)
-            if held_out:
-                proposals = _proposals(pbe, facts, positives, settings.seed)
+        stage("calibration", 0.5)
+        temperatures = fit_temperatures(pbe, positives, facts, exponent, effort) if held_out else Temperatures()
+        stage("calibration", 1.0)
+        if can_classify and held_out and effort >= 1:
+            proposals = _proposals(pbe, facts, positives, settings.seed, lambda done: stage("proposals", done))
         return replace(
             judge,
             contradictions=judge.contradictions if held_out else Contradictions(),
             unseen=fit_unseen_thresholds(facts, unseen),
-            temperatures=fit_temperatures(pbe, positives, facts, exponent) if held_out else Temperatures(),
+            temperatures=temperatures,
             expected_confidence=expected,
             proposals=proposals,
             stated_confidence=stated,
         )
 
-    def refit(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs) -> Judge:
+    def refit(
+        self,
+        pbe: PBE,
+        settings: Settings,
+        facts: TripleIndex,
+        labeled: Beliefs,
+        report: Callable[[float], None] | None = None,
+    ) -> Judge:
         """The same with thresholds, weights and curve fitted to labeled beliefs with known names."""
         assert labeled.label is not None
         relation, label = labeled.relation, labeled.label
@@ -121,10 +144,7 @@ class Judge:
             weights = RuleWeights.fit(table, relation, label, pbe.relations)
             scores, inputs = weights.decision_score(table, relation), table[:, :2].sum(axis=1)
         else:
-            scores = decision_score(pbe, labeled, self.rule)
-            inputs = scores
-            if self.rule == "product":
-                inputs = calibration_input(pbe, labeled, self.rule, self.mention_exponent)
+            scores, inputs = self._scores(pbe, labeled, facts, 0, report)
         curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed)
         log_odds = curve.logit(inputs, relation) - curve.log_odds  # in the mixture of the labels
         return replace(
@@ -187,12 +207,19 @@ class Judge:
             verdict[rows] = prior >= self.unseen.of(kind)
         return credence, verdict
 
-    def _scores(self, pbe: PBE, beliefs: Beliefs, facts: TripleIndex, memory: int) -> tuple[Numbers, Numbers]:
+    def _scores(
+        self,
+        pbe: PBE,
+        beliefs: Beliefs,
+        facts: TripleIndex,
+        memory: int,
+        report: Callable[[float], None] | None = None,
+    ) -> tuple[Numbers, Numbers]:
         """Decision score and calibration input of each belief, (n,) each."""
         if self.weights is not None:
             table = features(pbe, beliefs, facts, memory)
             return self.weights.decision_score(table, beliefs.relation), table[:, :2].sum(axis=1)
-        inputs = calibration_input(pbe, beliefs, self.rule, self.mention_exponent, memory)
+        inputs = calibration_input(pbe, beliefs, self.rule, self.mention_exponent, memory, report)
         if self.rule != "product":
             return inputs, inputs
         mentioned = pbe.mention is not None and len(beliefs.mention.values)
@@ -282,13 +309,21 @@ class Judge:
         )
 
 
-def _proposals(pbe: PBE, facts: TripleIndex, positives: Beliefs, seed: int) -> ProposalCurve | None:
+def _proposals(
+    pbe: PBE, facts: TripleIndex, positives: Beliefs, seed: int, report: Callable[[float], None]
+) -> ProposalCurve | None:
     """The curve of proposals if its fit is short; otherwise `complete` fits it when it is needed."""
     cheap = is_cheap(facts, positives.triples)
-    return ProposalCurve.fit(pbe, facts, positives.triples, seed)[0] if cheap else None
+    return ProposalCurve.fit(pbe, facts, positives.triples, seed, report)[0] if cheap else None
 
 
-def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator) -> Beliefs:
+def sample_size(entities: int, beliefs: int, effort: float = 1.0) -> int:
+    """How many of so many validation beliefs are scored against all entities."""
+    most = min(beliefs, max(MAX_JUDGED, int(MAX_SCORED // max(entities, 10_000))))
+    return most if effort >= 1 else min(most, max(FEWEST_JUDGED, int(effort * most)))
+
+
+def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator, effort: float) -> Beliefs:
     """A sample small enough to be scored against all entities."""
-    most = max(MAX_JUDGED, int(MAX_SCORED // max(pbe.entities, 10_000)))
+    most = sample_size(pbe.entities, len(beliefs), effort)
     return beliefs.take(random.permutation(len(beliefs))[:most]) if len(beliefs) > most else beliefs

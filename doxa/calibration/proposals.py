@@ -159,9 +159,13 @@ class ProposalCurve:
 
 def is_cheap(facts: TripleIndex, valid: NDArray[np.int64]) -> bool:
     """Whether the fit is short beside training."""
+    return proposal_queries(facts, valid) * float(facts.entities) <= CHEAP_SCORES
+
+
+def proposal_queries(facts: TripleIndex, valid: NDArray[np.int64]) -> int:
+    """Queries that the fit asks unless it samples."""
     pools = Pools(facts)
-    queries = sum(map(pools.cost, range(facts.relations))) + 2 * len(valid)
-    return queries * float(facts.entities) <= CHEAP_SCORES
+    return sum(map(pools.cost, range(facts.relations))) + 2 * len(valid)
 
 
 def missing_facts(trained: int, base_rate: float) -> float:

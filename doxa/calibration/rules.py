@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from doxa.calibration.labels import logistic
 from doxa.calibration.thresholds import Numbers
@@ -27,7 +28,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.pbe import PBE, log_credence
-from doxa.slots import Slot
+from doxa.slots import ENTITY_SLOTS, Slot
 
 SHRINKAGE = 0.3
 """Penalty that keeps the weights of a relation near those of all relations, see `RuleWeights.fit`."""
@@ -37,13 +38,41 @@ ROUNDS, TOLERANCE = 100, 1e-8
 """Newton steps at most, and the step at which they end."""
 
 
+Report = Callable[[float], None]
+"""Receives how much of a task is done, from 0 to 1."""
+
+
 @torch.no_grad()
-def log_terms(pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0, memory: int = 0) -> Numbers:
+def log_terms(
+    pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0, memory: int = 0, report: Report | None = None
+) -> Numbers:
     """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known."""
     terms = np.zeros((len(beliefs), 3))
+    totals = {}
+    for place, slot in enumerate(ENTITY_SLOTS):
+        totals[slot] = _log_totals(pbe, slot, beliefs, memory, report and _part(report, place / 2, 1 / 2))
     for rows in _blocks(pbe, beliefs, memory):
-        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent).double().numpy()
+        block = {slot: total[rows] for slot, total in totals.items()}
+        terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent, block).double().numpy()
     return terms
+
+
+def _log_totals(pbe: PBE, slot: Slot, beliefs: Beliefs, memory: int, report: Report | None) -> Tensor:
+    """The logarithm of the sum of exponentials of each belief's query, (n,); equal queries are asked once."""
+    queries = beliefs.relation * pbe.entities + beliefs.triples[:, slot.other]
+    _, first, query = np.unique(queries, return_index=True, return_inverse=True)
+    triples = torch.from_numpy(beliefs.triples[first].T.copy())
+    totals = torch.zeros(len(first), dtype=pbe.log_loop_factor.dtype)
+    for rows in pbe.blocks(len(first), memory=memory):
+        totals[rows] = pbe.distribution(slot, Batch.of_triples(*triples[:, rows])).log_total
+        if report:
+            report((rows[-1] + 1) / len(first))
+    return totals[query]
+
+
+def _part(report: Report, start: float, share: float) -> Report:
+    """A report of a part of a task, which starts when the share `start` of the task is done."""
+    return lambda done: report(start + share * done)
 
 
 def _blocks(pbe: PBE, beliefs: Beliefs, memory: int) -> Iterator[Ids]:
@@ -69,10 +98,17 @@ def decision_score(pbe: PBE, beliefs: Beliefs, rule: str, memory: int = 0) -> Nu
     return scores
 
 
-def calibration_input(pbe: PBE, beliefs: Beliefs, rule: str, mention_exponent: float = 1.0, memory: int = 0) -> Numbers:
+def calibration_input(
+    pbe: PBE,
+    beliefs: Beliefs,
+    rule: str,
+    mention_exponent: float = 1.0,
+    memory: int = 0,
+    report: Report | None = None,
+) -> Numbers:
     """The number of each belief that the calibration curve turns into credence, (n,)."""
     if rule == "product":
-        return log_credence(log_terms(pbe, beliefs, mention_exponent, memory))
+        return log_credence(log_terms(pbe, beliefs, mention_exponent, memory, report))
     return decision_score(pbe, beliefs, rule, memory)
 
 

@@ -15,7 +15,7 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
-from doxa.pbe import PBE, renormalized
+from doxa.pbe import PBE, renormalized, softmax
 from doxa.slots import Slot
 
 MAX_TABLE = 2e7
@@ -39,9 +39,14 @@ class Temperatures:
 
 
 @torch.no_grad()
-def fit_temperatures(pbe: PBE, valid: Beliefs, facts: TripleIndex, mention_exponent: float = 1.0) -> Temperatures:
-    """The temperatures that make positive validation beliefs most likely among the answers not in `facts`."""
-    valid = _sample(valid, int(MAX_TABLE / max(pbe.entities, pbe.relations)))
+def fit_temperatures(
+    pbe: PBE, valid: Beliefs, facts: TripleIndex, mention_exponent: float = 1.0, effort: float = 1.0
+) -> Temperatures:
+    """The temperatures that make positive validation beliefs most likely among the answers not in `facts`.
+
+    `effort` is the share of the usual sample that is used.
+    """
+    valid = _sample(valid, int(effort * MAX_TABLE / max(pbe.entities, pbe.relations)))
     if len(valid) < MIN_LABELS:
         return Temperatures()
 
@@ -77,9 +82,13 @@ def best_temperature(logits: Tensor, truth: Tensor) -> float:
     """
     from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
 
+    logits, columns = logits.double(), torch.arange(logits.shape[1])
+    right = float(logits.gather(1, truth[:, None]).sum())
+
     def loss(log_temperature: float) -> float:
-        logs = renormalized(logits.double(), float(np.exp(log_temperature)))
-        return -float(logs.gather(1, truth[:, None]).sum()) + 2 * log_temperature**2
+        temperature = float(np.exp(log_temperature))
+        total = softmax(logits, columns, temperature).log_total.sum()
+        return float(total) - right / temperature + 2 * log_temperature**2
 
     return float(np.exp(minimize_scalar(loss, bounds=(-np.log(50), np.log(50)), method="bounded").x))
 

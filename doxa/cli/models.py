@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
 
 BudgetOption = Annotated[
-    float | None, typer.Option(metavar="SECONDS", help="Seconds of training; the schedule stretches to fit.")
+    float | None,
+    typer.Option(metavar="SECONDS", help="Seconds of the whole command; the schedule of training stretches to fit."),
 ]
 TrainSeed = Annotated[
     int | None, typer.Option(help="Same seed, same weights (with one worker and no time budget); 0 by default.")
@@ -88,9 +90,12 @@ def train(
 
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
+    began = time.monotonic()
+    from doxa.config import summary
     from doxa.render import terminal
     from doxa.storage import models
     from doxa.systems import recipe
+    from doxa.training.deadline import Deadline
     from doxa.training.fit import fit_to_folder
 
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
@@ -103,7 +108,16 @@ def train(
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
     with terminal.training_progress() as report, faults_of_data(), _interruptible():
         model = fit_to_folder(
-            beliefs, validation, out, settings=settings, on_error=on_error, report=report, resume=resume, force=force
+            beliefs,
+            validation,
+            out,
+            settings=settings,
+            on_error=on_error,
+            report=report,
+            resume=resume,
+            force=force,
+            deadline=Deadline(settings.time_budget, began),
+            announce=lambda chosen: terminal.remark(f"training with {summary(chosen)}"),
         )
     _show_trained(model, out)
 
@@ -128,15 +142,13 @@ def _spare_the_data(out: Path, *sources: Path | None) -> None:
 
 
 def _show_trained(model: Model, out: Path) -> None:
-    """Print what was trained and with which automatic settings; a run stopped by Ctrl-C ends with its exit code."""
-    from doxa.config import summary
+    """Print what was trained; a run stopped by Ctrl-C ends with its exit code."""
     from doxa.render import terminal
 
     metrics = [record["metric"] for record in model.curve if record["metric"] is not None]
     best = f", validation {max(metrics):.3f} ({METRICS[model.settings.metric]})" if metrics else ""
     if "race" in model.origin:
         terminal.show_race(model.origin["race"])
-    terminal.remark(f"trained with {summary(model.settings)}")
     terminal.say(f"{out}: {model!r}")
     terminal.say(f"{model.origin['epochs']} epochs in {model.origin['seconds']:.1f} s{best}")
     if model.origin["interrupted"]:

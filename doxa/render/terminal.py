@@ -57,7 +57,7 @@ def show_notices() -> None:
 
 @contextmanager
 def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
-    """A bar with stage, epoch, loss, validation metric, throughput and time left."""
+    """A bar with stage, epoch, loss, validation metric, throughput and time left; one for every stage that follows."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
@@ -68,18 +68,27 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
     )
     with Progress(*columns, console=err, transient=not err.is_terminal) as bar:
         task = bar.add_task("training", total=1.0, state="")
-        printed = 0, ""
+        printed, stage = 0, ""
 
         def report(now: TrainingProgress) -> None:
-            nonlocal printed
+            nonlocal printed, stage
             racing = now.stage.startswith("race")
+            if now.stage.partition(" ")[0] != stage.partition(" ")[0]:
+                bar.reset(task, description=now.stage, state="")
+                printed = 0
+                if not err.is_terminal and not racing and now.stage != "training":
+                    remark(f"  {now.stage}")
+            stage = now.stage
+            if stage != "training" and not racing:
+                bar.update(task, completed=now.fraction)
+                return
             metric = "" if now.metric is None else f" · {'best' if racing else 'valid'} {now.metric:.3f}"
             epoch = "" if racing else f"epoch {now.epoch + (now.fraction < 1)} · "
             loss = "" if math.isnan(now.loss) else f"loss {now.loss:.3f}"
             state = f"{epoch}{loss}{metric} · {now.beliefs_per_second:,.0f} beliefs/s".removeprefix(" · ")
-            bar.update(task, completed=now.fraction, state=state, description=now.stage)
-            step = int(now.fraction * 10), now.stage.partition(" ")[0]
-            if not err.is_terminal and step[0] and step != printed:
+            bar.update(task, completed=now.fraction, state=state, description=stage)
+            step = int(now.fraction * 10)
+            if not err.is_terminal and step > printed:
                 printed = step
                 label = f"{now.stage} · " if racing else ""
                 remark(f"  {now.fraction:4.0%}  {label}{state} · {now.seconds:.0f} s")

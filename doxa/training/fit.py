@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import platform
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -14,7 +15,7 @@ import numpy as np
 
 from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
-from doxa.config import Settings, automatic
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
@@ -26,8 +27,11 @@ from doxa.slots import Slot
 from doxa.storage import models as store
 from doxa.systems import answers, build, checked, from_saved, recipe
 from doxa.training.checkpoint import Checkpoint
+from doxa.training.deadline import Deadline
 from doxa.training.loop import Progress, TrainingLoop, TrainState
+from doxa.training.plan import planned
 from doxa.training.race import Race, chosen, resumed
+from doxa.training.reserve import Reserve
 from doxa.training.steps import Steps
 from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
@@ -51,7 +55,8 @@ def resolved(settings: Settings | None, values: dict[str, Any]) -> Settings:
 class TrainingResult:
     """A finished training before calibration: the encoded beliefs, the trained weights and the state of the run.
 
-    `unseen` are validation beliefs with names that training never sees; `valid` has none of them.
+    `unseen` are validation beliefs with names that training never sees; `valid` has none of them. `reserve` tells how
+    much of a time budget is left for calibration.
     """
 
     train: Beliefs
@@ -63,6 +68,7 @@ class TrainingResult:
     pbe: PBE
     state: TrainState
     interrupted: bool
+    reserve: Reserve | None = None
 
 
 def train(
@@ -74,8 +80,14 @@ def train(
     report: Report | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
+    deadline: Deadline | None = None,
+    announce: Callable[[Settings], None] | None = None,
 ) -> TrainingResult:
-    """Check the data and train; `calibrated` makes a model of the result."""
+    """Check the data and train; `calibrated` makes a model of the result.
+
+    `deadline` is that of the whole command, which calibration and saving belong to; without one, a time budget is for
+    training alone. `announce` receives the settings with all automatic values before training starts.
+    """
     one_of("on_error", on_error, ("raise", "skip"))
     beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, on_error)
     _check(beliefs, settings)
@@ -84,20 +96,34 @@ def train(
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     earlier = Checkpoint.load(checkpoint) if resume and checkpoint is not None else None
     settings, race = _scored(settings, beliefs, valid, report, earlier)
-    settings = automatic(settings, len(beliefs), sizes[0])
+    settings = planned(settings, len(beliefs), sizes[0], 0 if valid is None else len(valid))
     facts = TripleIndex(beliefs.triples, *sizes)
     known = facts if valid is None else facts.union(valid.positives().triples)
+    if announce:
+        announce(settings)
     with torch_threads(settings.threads):
         pbe = build(beliefs, settings, facts)
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
-        loop = TrainingLoop(Steps(pbe, beliefs, settings), metric, report, checkpoint, inputs)
+        reserve = _reserve(pbe, settings, facts, beliefs, valid, deadline)
+        loop = TrainingLoop(Steps(pbe, beliefs, settings), metric, report, checkpoint, inputs, deadline, reserve)
         if earlier is not None:
             loop.resume(earlier)
         elif race is not None:
             loop.state.race = race.as_dict()
         state = loop.run()
-    return TrainingResult(beliefs, valid, unseen, settings, facts, known, pbe.eval(), state, loop.interrupted)
+    return TrainingResult(beliefs, valid, unseen, settings, facts, known, pbe.eval(), state, loop.interrupted, reserve)
+
+
+def _reserve(
+    pbe: PBE, settings: Settings, facts: TripleIndex, train: Beliefs, valid: Beliefs | None, deadline: Deadline | None
+) -> Reserve | None:
+    """The time that calibration and saving take, of a command with a deadline."""
+    if deadline is None or not deadline.limited:
+        return None
+    can_classify = "classification" in answers(settings)
+    beliefs, held_out = (train, False) if valid is None else (valid, True)
+    return Reserve(pbe, facts, beliefs, deadline, held_out=held_out, can_classify=can_classify)
 
 
 def _scored(
@@ -108,7 +134,7 @@ def _scored(
         return resumed(settings, from_saved(earlier.state["settings"])), None
 
     def finish(member: Settings) -> Settings:
-        return automatic(member, len(beliefs), len(beliefs.vocabularies.entities))
+        return planned(member, len(beliefs), len(beliefs.vocabularies.entities), 0 if valid is None else len(valid))
 
     with torch_threads(finish(settings.changed(workers=1)).threads):
         return chosen(settings, finish, beliefs, valid, report)
@@ -124,28 +150,54 @@ def fit_to_folder(
     report: Report | None = None,
     resume: bool = False,
     force: bool = False,
+    deadline: Deadline | None = None,
+    announce: Callable[[Settings], None] | None = None,
 ) -> Model:
     """Train into a model folder: keep a checkpoint there, resume from one, and save the model at the end.
+
+    A time budget is that of everything here, or of all until the `deadline`. `announce` receives the settings with all
+    automatic values before training starts.
 
     A run that fails leaves nothing behind; one that is interrupted leaves a usable model and its checkpoint.
     """
     store.check_vacant(folder, force, resume)
     checkpoint = folder / store.CHECKPOINT
     before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+    deadline = deadline or Deadline(settings.time_budget)
     try:
         result = train(
-            beliefs, valid, settings=settings, on_error=on_error, report=report, checkpoint=checkpoint, resume=resume
+            beliefs,
+            valid,
+            settings=settings,
+            on_error=on_error,
+            report=report,
+            checkpoint=checkpoint,
+            resume=resume,
+            deadline=deadline,
+            announce=announce,
         )
-        model = calibrated(result)
+        model = calibrated(result, report)
     except DoxaError:
         if not resume and checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
             store.discard_run(folder)
         raise
+    if report:
+        _staged(report, result.state)("saving", 0.0)
     store.save(model, folder, force=True, keep_checkpoint=model.origin["interrupted"])
     return model
 
 
-def calibrated(result: TrainingResult) -> Model:
+def _staged(report: Report, state: TrainState) -> Callable[[str, float], None]:
+    """Turn the stages after training into progress."""
+    loss = state.curve[-1].loss if state.curve else math.nan
+
+    def staged(stage: str, done: float) -> None:
+        report(Progress(done, state.epoch, loss, state.best_metric, 0.0, state.seconds, stage))
+
+    return staged
+
+
+def calibrated(result: TrainingResult, report: Report | None = None) -> Model:
     """The model of a training result: its judge is fitted on the validation beliefs."""
     beliefs, valid, facts, state = result.train, result.valid, result.facts, result.state
     if valid is None:
@@ -161,6 +213,8 @@ def calibrated(result: TrainingResult) -> Model:
             result.unseen,
             held_out=valid is not None,
             can_classify="classification" in answers(result.settings),
+            effort=1.0 if result.reserve is None else result.reserve.effort(),
+            report=report and _staged(report, state),
         )
     return Model(
         settings=result.settings,

@@ -1,4 +1,7 @@
-"""The training loop: epochs of steps, validation, early stopping, checkpoints and the learning curve.
+"""The training loop: epochs of steps, validation, cooldown, checkpoints and the learning curve.
+
+When the validation metric no longer rises, the run goes back to its best weights and cools down: the learning rate
+falls to zero within COOLDOWN of the epochs so far, and the run ends.
 
 A run resumed from any checkpoint of a single process goes on exactly as the run that was never stopped.
 """
@@ -23,12 +26,18 @@ from doxa.data.beliefs import Beliefs
 from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.systems import from_saved, score_options
 from doxa.training.checkpoint import Checkpoint
+from doxa.training.deadline import Deadline
 from doxa.training.executors import Executor
 from doxa.training.executors.choice import default_executor
+from doxa.training.plan import planned_epochs
+from doxa.training.schedule import Schedule
 from doxa.training.steps import Steps
 
 REPORT_SECONDS = 0.2
 """Seconds between two progress reports."""
+
+COOLDOWN = 0.2
+"""Epochs of the cooldown as a share of the epochs before it; at least one."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,7 @@ class EpochRecord:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands."""
+    """Where a run stands: its stage, and how far the stage has come."""
 
     fraction: float
     epoch: int
@@ -56,7 +65,11 @@ class Progress:
 
 @dataclass
 class TrainState:
-    """The state of a run besides its tensors. `race` is the record of the race that chose its score, if any."""
+    """The state of a run besides its tensors.
+
+    `cooldown` has the first step, the end, and how far the rate had fallen; it is empty before. `race` is the record
+    of the race that chose the score, if any.
+    """
 
     step: int = 0
     epoch: int = 0
@@ -65,6 +78,7 @@ class TrainState:
     best_metric: float | None = None
     best_epoch: int = 0
     finished: bool = False
+    cooldown: list[float] = field(default_factory=list)
     curve: list[EpochRecord] = field(default_factory=list)
     race: dict[str, Any] | None = None
 
@@ -84,8 +98,9 @@ class TrainingLoop:
     """Trains a model on beliefs.
 
     `validate` returns the metric to stop early on (larger is better); `report` receives progress now and then;
-    `checkpoint` is the file of the state, and `inputs` identifies the beliefs it may be resumed with. Ctrl-C ends the
-    run after the step under way and keeps the weights; a second one ends it at once.
+    `checkpoint` is the file of the state, and `inputs` identifies the beliefs it may be resumed with. With a time
+    budget the run ends before the `deadline`, early enough for the seconds that `reserve` asks for. Ctrl-C ends the run
+    after the step under way and keeps the weights; a second one ends it at once.
     """
 
     def __init__(
@@ -95,33 +110,40 @@ class TrainingLoop:
         report: Callable[[Progress], None] | None = None,
         checkpoint: Path | None = None,
         inputs: str | None = None,
+        deadline: Deadline | None = None,
+        reserve: Callable[[], float] | None = None,
     ) -> None:
         self.steps, self.settings, self.pbe = steps, steps.settings, steps.pbe
         self.validate, self.report, self.checkpoint = validate, report, checkpoint
         self.inputs = inputs or self.beliefs.checksum()
+        self.deadline, self.reserve = deadline, reserve
         self.state = TrainState()
+        self.schedule = Schedule((self.settings.epochs or planned_epochs(len(self.beliefs))) * steps.per_epoch)
         self.best: dict[str, Tensor] | None = None
         self.interrupted = False
         self._began = self._saved = self._reported = 0.0
         self._first = (0, 0.0)
+        self._validation_seconds = 0.0
 
     @property
     def beliefs(self) -> Beliefs:
         return self.steps.beliefs
 
     def run(self, executor: ExecutorFactory = default_executor) -> TrainState:
-        """Train until the epochs or the time budget are used up, or the metric no longer rises."""
+        """Train until the epochs, the cooldown or the time budget are used up."""
         state = self.state
         runner = executor(self.steps)
         runner.warm_up()
         self._saved = self._reported = time.monotonic()
         self._began = self._saved - state.seconds
         self._first = (state.step, state.seconds)
+        if self.settings.time_budget:
+            self._start_clock()
         try:
             with self._patient_interrupts():
                 while not state.finished and not self.interrupted:
                     start, loss, end = state.step, state.epoch_loss, (state.epoch + 1) * self.steps.per_epoch
-                    for progress in runner.run_epoch(range(start, end), self.fraction):
+                    for progress in runner.run_epoch(range(start, end), self.schedule.fallen):
                         state.step, state.epoch_loss = start + progress.steps, loss + progress.loss
                         self._after_step(runner, end)
                     self._after_epoch(runner, end)
@@ -144,23 +166,32 @@ class TrainingLoop:
         state = self.state
         if state.step == end:
             self._end_epoch()
-        state.finished |= self.fraction(state.step) >= 1
+        state.finished |= self.schedule.fallen(state.step) >= 1
         if state.step < end and not (state.finished or self.interrupted):
             raise DoxaError(f"{end - state.step} steps of an epoch were not run; this is a fault in doxa")
         self._report(now=True)
         if self.interrupted or (not state.finished and self._checkpoint_is_due()):
             self.save(at_epoch_start=not executor.exact)
 
-    def fraction(self, step: int) -> float:
-        """The fraction of the run that is done: by the clock with a time budget, by steps otherwise."""
-        if self.settings.time_budget:
-            return min(1.0, (time.monotonic() - self._began) / self.settings.time_budget)
-        return min(1.0, step / (self.settings.epochs * self.steps.per_epoch))
+    def _start_clock(self) -> None:
+        """Let the time budget decide when the run ends; the seconds of a run that is resumed count."""
+        if self.deadline is None:
+            self.deadline = Deadline(self.settings.time_budget, self._began)
+        else:
+            self.deadline.spend(self.state.seconds)
+        self.schedule.by_clock = True
+        self._plan_time()
+
+    def _plan_time(self) -> None:
+        """Let the run end when what follows it needs the rest of the time: the last validation, and the reserve."""
+        if self.deadline is not None and self.schedule.by_clock:
+            needed = self._validation_seconds + (self.reserve() if self.reserve else 0.0)
+            self.schedule.set(self._began, self.deadline.end - needed)
 
     def _end_epoch(self) -> None:
-        """Validate, extend the learning curve, keep the best weights, and decide whether to stop early."""
+        """Validate, extend the learning curve, keep the best weights, and decide whether to cool down."""
         state = self.state
-        metric = self.validate() if self.validate else None
+        metric = self._validated() if self._validation_is_due() else None
         state.epoch += 1
         state.seconds = time.monotonic() - self._began
         state.curve.append(EpochRecord(state.epoch, state.seconds, state.epoch_loss / len(self.beliefs), metric))
@@ -171,18 +202,53 @@ class TrainingLoop:
         if state.best_metric is None or metric > state.best_metric:
             state.best_metric, state.best_epoch = metric, state.epoch
             self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
-        elif patience and state.epoch - state.best_epoch >= patience:
+        elif patience and state.epoch - state.best_epoch >= patience * self._every and not state.cooldown:
+            self._cool_down()
+
+    @property
+    def _every(self) -> int:
+        return self.settings.validate_every or 1
+
+    def _validation_is_due(self) -> bool:
+        """Whether the epoch that has just ended is validated: every n-th, and the last."""
+        if self.validate is None:
+            return False
+        return (self.state.epoch + 1) % self._every == 0 or self.schedule.fallen(self.state.step) >= 1
+
+    def _validated(self) -> float:
+        """The metric of the present weights; how long it took shows what the rest of a time budget is good for."""
+        assert self.validate is not None
+        before = time.monotonic()
+        metric = self.validate()
+        self._validation_seconds = time.monotonic() - before
+        self._plan_time()
+        return metric
+
+    def _cool_down(self) -> None:
+        """Go back to the best weights and let the rate fall to zero soon; a constant rate ends the run here."""
+        state = self.state
+        if self.settings.schedule == "constant" or self.best is None:
             state.finished = True
+            return
+        self.pbe.load_state_dict(self.best)
+        end = state.step + max(1, round(COOLDOWN * state.epoch)) * self.steps.per_epoch
+        state.cooldown = [state.step, min(end, self.schedule.end), self.schedule.fallen(state.step)]
+        self.schedule.set(*state.cooldown)
 
     def _keep_best(self) -> None:
         """Go back to the weights of the best epoch, unless the last ones, validated too, are as good."""
         state = self.state
-        if self.best is None or self.validate is None or state.best_metric is None:
+        if self.validate is None:
             return
         partial = state.step % self.steps.per_epoch != 0
-        if partial and self.validate() >= state.best_metric:
+        if partial or not state.curve or state.curve[-1].metric is None:
+            metric = self.validate()
+            if state.best_metric is None or metric >= state.best_metric:
+                state.best_metric, state.best_epoch = metric, state.epoch
+                return
+        elif state.best_epoch == state.epoch:
             return
-        if partial or state.best_epoch < state.epoch:
+        if self.best is not None:
             self.pbe.load_state_dict(self.best)
 
     @contextmanager
@@ -215,8 +281,8 @@ class TrainingLoop:
         loss = state.epoch_loss / done if done else state.curve[-1].loss if state.curve else math.nan
         beliefs = (state.step - self._first[0]) * len(self.beliefs) / self.steps.per_epoch
         speed = beliefs / max(state.seconds - self._first[1], 1e-9)
-        metric = state.curve[-1].metric if state.curve else None
-        return Progress(self.fraction(state.step), state.epoch, loss, metric, speed, state.seconds)
+        metric = next((record.metric for record in reversed(state.curve) if record.metric is not None), None)
+        return Progress(self.schedule.done(state.step), state.epoch, loss, metric, speed, state.seconds)
 
     def _checkpoint_is_due(self) -> bool:
         return self.checkpoint is not None and time.monotonic() - self._saved > self.settings.checkpoint_seconds
@@ -259,6 +325,8 @@ class TrainingLoop:
         except (KeyError, RuntimeError, TypeError) as fault:
             raise BadFile("the checkpoint was made by another version", "start again without resuming") from fault
         self.best = parts["best"] or None
+        if self.state.cooldown:
+            self.schedule.set(*self.state.cooldown)
 
 
 def _fixed(settings: Settings) -> dict[str, Any]:

@@ -186,7 +186,8 @@ def tune(
             result = train_model(train, valid, settings=recipe(base | values), on_error=on_error, report=watch)
         if result.interrupted:
             study.stop()
-        return max(record.metric for record in result.state.curve if record.metric is not None)
+        assert result.state.best_metric is not None  # a search has validation beliefs
+        return result.state.best_metric
 
     def ended(study: Study, trial: FrozenTrial) -> None:
         if report is not None:

@@ -128,7 +128,7 @@ def test_train_prints_the_settings_that_training_used(doxa, tmp_path):
     settings = library.fit(table, **values).settings
     assert Model.load(tmp_path / "m").settings == settings
     assert settings.batch_size < len(table) // 20
-    assert f"trained with {summary(settings)}" in err
+    assert f"training with {summary(settings)}" in err
 
 
 @pytest.mark.parametrize(

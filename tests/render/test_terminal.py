@@ -4,6 +4,7 @@ import logging
 
 from doxa.formats import inspect
 from doxa.render import terminal
+from doxa.training.loop import Progress
 
 ODD = "[bold]x[/] :cat: [/r]"
 
@@ -55,6 +56,18 @@ def test_progress_without_a_terminal_prints_lines(capsys):
     assert "step [10]" in capsys.readouterr().err
     with terminal.busy("drawing") as state:
         state("still drawing")
+
+
+def test_every_stage_of_training_has_a_line(capsys):
+    def now(stage, fraction):
+        return Progress(fraction, 3, 0.5, 0.25, 100.0, 7.0, stage)
+
+    with terminal.training_progress() as report:
+        for stage in ("training", "thresholds", "saving"):
+            report(now(stage, 0.5))
+            report(now(stage, 1.0))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines if line.strip()] == ["50%", "100%", "thresholds", "saving"]
 
 
 def test_info_marks_values_that_are_not_defaults(capsys):

@@ -71,7 +71,7 @@ def killed_at(loop, number):
 
 
 @pytest.mark.parametrize("optimizer", ["adagrad", "sgd"])
-@pytest.mark.parametrize("step", [1, 4, 7])
+@pytest.mark.parametrize("step", [1, 4, 7, 9])
 def test_a_run_resumed_from_any_step_ends_with_the_same_bits(tmp_path, step, optimizer):
     settings = SMALL.changed(optimizer=optimizer, learning_rate=0.1 if optimizer == "adagrad" else 0.01, patience=2)
     metrics = [0.1, 0.3, 0.2, 0.25, 0.28, 0.29]
@@ -83,6 +83,7 @@ def test_a_run_resumed_from_any_step_ends_with_the_same_bits(tmp_path, step, opt
 
     never_stopped = fresh()
     never_stopped.run()
+    assert never_stopped.state.cooldown == [8, 10, pytest.approx(8 / 12)]
     path = tmp_path / "checkpoint.safetensors"
     killed_at(fresh(checkpoint=path), step)
     resumed = fresh(checkpoint=path)
@@ -94,19 +95,63 @@ def test_a_run_resumed_from_any_step_ends_with_the_same_bits(tmp_path, step, opt
     assert resumed.state.best_metric == never_stopped.state.best_metric == 0.3
 
 
-def test_training_stops_when_the_metric_no_longer_rises_and_keeps_the_best_weights():
-    loop = loop_of(SMALL.changed(epochs=50, patience=3))
-    by_epoch = []
+def watched(loop, metrics):
+    """Let validation return these metrics in turn, and note the weights that it saw."""
+    seen = []
 
     def validate():
-        by_epoch.append(weights(loop))
-        return [0.1, 0.5, 0.4, 0.3, 0.2, 0.1][len(by_epoch) - 1]
+        seen.append(weights(loop))
+        return metrics[len(seen) - 1]
 
     loop.validate = validate
+    return seen
+
+
+@pytest.mark.parametrize("last", [0.2, 0.6], ids=["worse", "better"])
+def test_a_run_without_progress_goes_back_to_its_best_weights_and_cools_down(last):
+    """Ten epochs of three steps: the best is the second, patience ends with the tenth, and a fifth of them is two."""
+    loop = loop_of(SMALL.changed(epochs=50, patience=8, batch_size=8))
+    seen, rates, before = watched(loop, [0.1, 0.5, *[0.4] * 9, last]), rates_of(loop), []
+    take = loop.steps.take
+    loop.steps.take = lambda step, fallen: (before.append(weights(loop)), take(step, fallen))[1]
     state = loop.run()
-    assert state.epoch == 5
-    assert (state.best_metric, state.best_epoch) == (0.5, 2)
-    assert same(weights(loop), by_epoch[1])
+    assert (state.epoch, state.finished, loop.steps.per_epoch) == (12, True, 3)
+    assert same(before[30], seen[1])
+    assert rates[:30] == pytest.approx([0.1 * (1 - i / 150) for i in range(30)])
+    assert rates[30:] == pytest.approx([0.08 * (1 - i / 6) for i in range(6)])
+    assert (state.best_metric, state.best_epoch) == ((0.6, 12) if last > 0.5 else (0.5, 2))
+    assert same(weights(loop), seen[11] if last > 0.5 else seen[1])
+
+
+def test_a_cooldown_lasts_an_epoch_at_least_and_no_longer_than_the_plan():
+    for epochs, patience, expected in ((50, 1, 3), (11, 9, 11)):
+        loop = loop_of(SMALL.changed(epochs=epochs, patience=patience))
+        watched(loop, [0.5] + [0.4] * 20)
+        assert loop.run().epoch == expected
+
+
+def test_a_constant_rate_ends_without_a_cooldown():
+    loop = loop_of(SMALL.changed(epochs=50, patience=3, schedule="constant"))
+    seen = watched(loop, [0.1, 0.5, 0.4, 0.3, 0.2])
+    assert loop.run().epoch == 5
+    assert same(weights(loop), seen[1])
+
+
+def test_epochs_between_two_validations_have_no_metric_and_the_last_one_has():
+    loop = loop_of(SMALL.changed(epochs=8, validate_every=3, patience=2))
+    watched(loop, [0.3, 0.4, 0.2])
+    state = loop.run()
+    assert [record.metric for record in state.curve] == [None, None, 0.3, None, None, 0.4, None, 0.2]
+    assert loop.progress().metric == 0.2
+    assert state.best_epoch == 6
+
+
+def test_patience_counts_validations():
+    loop = loop_of(SMALL.changed(epochs=50, validate_every=3, patience=2))
+    watched(loop, [0.5, *[0.4] * 9])
+    state = loop.run()
+    assert state.cooldown[0] == 9 * loop.steps.per_epoch
+    assert state.epoch == 11
 
 
 class Clock:
@@ -122,7 +167,12 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    monkeypatch.setattr("doxa.training.loop.time", Clock())
+    set_clock(monkeypatch, Clock())
+
+
+def set_clock(monkeypatch, clock):
+    for module in ("loop", "schedule", "deadline"):
+        monkeypatch.setattr(f"doxa.training.{module}.time", clock)
 
 
 @pytest.mark.usefixtures("clock")
@@ -153,11 +203,11 @@ def test_a_run_that_ends_mid_epoch_returns_to_its_best_weights(monkeypatch, best
         by_epoch.append(weights(loop))
         return {best: 0.5, 3: last}.get(len(by_epoch), 0.4)
 
-    monkeypatch.setattr("doxa.training.loop.time", SimpleNamespace(monotonic=lambda: clock.now))
+    set_clock(monkeypatch, SimpleNamespace(monotonic=lambda: clock.now))
     loop.steps.take, loop.validate = timed, validate
     state = loop.run()
     assert (state.step, state.epoch, loop.steps.per_epoch) == (7, 2, 3)
-    assert (state.best_metric, state.best_epoch) == (0.5, best)
+    assert (state.best_metric, state.best_epoch) == ((0.6, 2) if last > 0.5 else (0.5, best))
     assert not any(same(one, other) for one, other in pairwise(by_epoch))
     assert same(weights(loop), by_epoch[2] if last > 0.5 else by_epoch[best - 1])
 
@@ -234,7 +284,9 @@ def test_a_second_ctrl_c_ends_at_once_and_the_old_handler_comes_back():
 def test_a_time_budget_is_used_up_even_without_progress():
     loop = loop_of(SMALL.changed(time_budget=1.0, patience=1))
     loop.validate = lambda: 0.5
-    assert loop.run().seconds >= 1.0
+    state = loop.run()
+    assert state.seconds >= 0.95
+    assert not state.cooldown
 
 
 @pytest.mark.usefixtures("clock")

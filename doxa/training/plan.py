@@ -1,0 +1,47 @@
+"""The plan of a run: how many epochs it has, and how often it is validated. Sizes decide, never the clock."""
+
+from __future__ import annotations
+
+import math
+
+from doxa.config import Settings, automatic
+
+VISITS, FEWEST_EPOCHS, MOST_EPOCHS = 16e6, 20, 200
+"""Beliefs visited in a planned run, all epochs together, and the bounds of its epochs."""
+
+MOST_VISITS, LEAST_EPOCHS = 100e6, 3
+"""Beliefs visited at most, which leaves FEWEST_EPOCHS to 5 million beliefs, and the epochs of however many beliefs."""
+
+VALIDATION_SHARE = 0.1
+"""Work of validation as a share of the work of training, at most."""
+
+VALIDATIONS, FEWEST_VALIDATIONS = 50, 4
+"""Validations of a planned run at most, and those that it has whatever they cost."""
+
+
+def planned_epochs(beliefs: int) -> int:
+    """Epochs of a run over so many beliefs: about VISITS beliefs are visited, fewer times each the more there are."""
+    epochs = min(max(VISITS / beliefs, FEWEST_EPOCHS), MOST_EPOCHS, MOST_VISITS / beliefs)
+    return max(round(epochs), LEAST_EPOCHS)
+
+
+def planned_validations(settings: Settings, beliefs: int, entities: int, valid: int) -> int:
+    """Epochs from one validation to the next, of settings with their other automatic values in place.
+
+    Validation scores every belief of its sample against all entities; training scores a belief against its candidates,
+    and does about three times the work with each score.
+    """
+    candidates = entities if settings.training_estimator == "exact" else settings.num_candidates
+    share = min(valid, settings.validation_sample) * entities / (3 * beliefs * candidates)
+    affordable = math.ceil(share / VALIDATION_SHARE)
+    if settings.time_budget:
+        return max(1, affordable)
+    return max(1, min(max(affordable, math.ceil(settings.epochs / VALIDATIONS)), settings.epochs // FEWEST_VALIDATIONS))
+
+
+def planned(settings: Settings, beliefs: int, entities: int, valid: int = 0) -> Settings:
+    """The settings with every number that was left open (0) chosen, for so many beliefs and validation beliefs."""
+    settings = automatic(settings, beliefs, entities)
+    settings = settings.changed(epochs=settings.epochs or planned_epochs(beliefs))
+    every = settings.validate_every or planned_validations(settings, beliefs, entities, valid)
+    return settings.changed(validate_every=every)
