@@ -165,7 +165,9 @@ def fit_curve(
     best = fit_shares(inputs, relation, true.astype(float), relations, seed)
     share = float(true.mean())
     if best.slope <= 0:
-        log.warning("the model does not separate true from false validation beliefs: credence is nearly the same for all")
+        log.warning(
+            "the model does not separate true from false validation beliefs: credence is nearly the same for all"
+        )
         best = _nearly_flat(inputs, share, relations)
     shift = log_odds_of(base_rate) - log_odds_of(share) if base_rate else 0.0
     return replace(best, log_odds=float(shift), base_rate=float(base_rate or share))

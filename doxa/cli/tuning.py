@@ -56,8 +56,6 @@ def tune(
     values = chosen_settings(settings_, set_, system=system, score=score)
     train, validation = read_dataset(data, valid, on_error, format_, read_)
     with terminal.tuning_progress(seconds) as report:
-        study = search(
-            train, validation, out, seconds=seconds, trials=trials, strict=strict, report=report, **values
-        )
+        study = search(train, validation, out, seconds=seconds, trials=trials, strict=strict, report=report, **values)
     terminal.show_tuning(study)
     terminal.say(f"{out / BEST}: train with `doxa train {data} --out MODEL --settings {out / BEST}`")

@@ -58,10 +58,14 @@ class EntityReport:
         parts = {
             name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")
         }
-        return parts | _as_dict(filtered_seen=self.filtered_seen) | {
-            name: {kind: metrics.as_dict() for kind, metrics in getattr(self, name).items()}
-            for name in ("by_category", "by_frequency")
-        }
+        return (
+            parts
+            | _as_dict(filtered_seen=self.filtered_seen)
+            | {
+                name: {kind: metrics.as_dict() for kind, metrics in getattr(self, name).items()}
+                for name in ("by_category", "by_frequency")
+            }
+        )
 
 
 @dataclass(frozen=True)

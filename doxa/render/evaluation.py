@@ -151,6 +151,7 @@ def show_calibration(report: CalibrationReport, share: Reliability | None = None
     if share is not None:
         rows.append((f"always {share.truth[0]:.0%}", *plain(share)))
     show_table("Credence", ("", "ECE", "Brier", "log loss"), rows)
+    out.print(f"ECE of a perfect model with these credences on as many beliefs: {report.ece_floor:.4f}")
     out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
     if report.answers:
         rows = [

@@ -6,7 +6,7 @@ import logging
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
 from doxa.config import Settings, automatic
 from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import has_negatives
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.unseen import check_names
@@ -34,6 +35,9 @@ from doxa.training.validation import validation_metric
 log = logging.getLogger(__name__)
 
 Report = Callable[[Progress], None]
+
+MIN_VALIDATION = 20
+"""Validation beliefs below which a share of train joins them: fewer decide by chance when training stops."""
 
 
 def resolved(settings: Settings | None, values: dict[str, Any]) -> Settings:
@@ -194,7 +198,25 @@ def _prepared(
         valid = _encoded_validation(positives, valid, settings, strict)
     if valid is None and settings.validation_fraction:
         positives, valid = split(positives, (settings.validation_fraction,), settings.seed)
+    elif valid is not None and settings.validation_fraction:
+        positives, valid = _enlarged(positives, valid, settings)
     return positives, valid if valid is not None and len(valid) else None
+
+
+def _enlarged(train: Beliefs, valid: Beliefs, settings: Settings) -> tuple[Beliefs, Beliefs]:
+    """Train and validation beliefs; where the latter are very few, a share of train joins them.
+
+    Validation beliefs with negatives of their own are left as they are: further positives would change their mixture.
+    """
+    usable = len(valid.where(valid.seen).positives())
+    if usable >= MIN_VALIDATION or has_negatives(valid):
+        return train, valid
+    rest, more = split(train, (settings.validation_fraction,), settings.seed)
+    if not len(more):
+        return train, valid
+    log.warning("validation: only %d beliefs can be ranked; %d of the training beliefs are held out as well",
+                usable, len(more))  # fmt: skip
+    return rest, Beliefs.concat([replace(valid, label=None), more])
 
 
 def _check(beliefs: Beliefs, settings: Settings) -> Settings:

@@ -167,7 +167,6 @@ BAD_FILES = {
     "confidence zero": ("a\tr\tb\t0.5\na\ts\tc\t0\n", "line 2: the confidence is '0'"),
     "NaN": ("a\tr\tb\t0.5\na\ts\tc\tnan\n", "line 2: the confidence is 'nan'"),
     "not UTF-8": (b"a\tr\tb\nc\ts\t\xe9t\xe9\n", "line 2: not UTF-8 text"),
-    "one relation only": ("a\tr\tb\nb\tr\tc\n", "name only the relation 'r'"),
     "one entity only": ("a\tr\ta\na\ts\ta\n", "name 1 entity; at least 2 are needed"),
 }
 
