@@ -141,7 +141,7 @@ class Settings:
     )
     epochs: int = setting(
         0,
-        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, the fewer the more beliefs.",
+        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, by the number of beliefs.",
         "training",
         low=0,
     )

@@ -67,7 +67,7 @@ class Model:
         *,
         progress: bool = False,
         report: Callable[[Progress], None] | None = None,
-        on_error: str = "raise",
+        strict: bool = False,
         settings: Settings | None = None,
         checkpoint: Path | None = None,
         resume: bool = False,
@@ -77,9 +77,9 @@ class Model:
 
         Keyword arguments are settings: `fit(beliefs, dimension=100, epochs=20)`. `valid` serves early stopping,
         thresholds and calibration; without it, a fraction of the beliefs does. `progress=True` draws a progress bar;
-        `report` is called with the state of training. With `on_error="skip"`, validation beliefs with names that
-        training does not see are not ranked instead of being an error. `checkpoint` is a file that keeps the state of
-        an unfinished run; `resume` goes on from it.
+        `report` is called with the state of training. Validation beliefs with names that training never sees are
+        counted and not ranked; with `strict` they are an error. `checkpoint` is a file that keeps the state of an
+        unfinished run; `resume` goes on from it.
         """
         from doxa.training.deadline import Deadline
         from doxa.training.fit import calibrated, resolved, train
@@ -95,7 +95,7 @@ class Model:
                 beliefs,
                 valid,
                 settings=chosen,
-                on_error=on_error,
+                strict=strict,
                 report=listener,
                 checkpoint=checkpoint,
                 resume=resume,
@@ -209,6 +209,7 @@ class Model:
         self,
         valid: Any,
         *,
+        strict: bool = False,
         decision_rule: str | None = None,
         negatives_from: str | None = None,
         base_rate: float | None = None,
@@ -218,14 +219,16 @@ class Model:
     ) -> Model:
         """The same weights with everything that validation decides fitted to these beliefs.
 
-        Beliefs with unknown names only serve to classify such beliefs. The keyword arguments replace settings of
-        judging, and settings of running, which are stored in the model. Positive beliefs join the known facts.
+        Beliefs with unknown names only serve to classify such beliefs; with `strict` they are an error. The other
+        keyword arguments replace settings of judging, and settings of running, which are stored in the model. Positive
+        beliefs join the known facts.
         """
         from doxa.curation.calibrate import calibrate
 
         return calibrate(
             self,
             Beliefs.of(valid),
+            strict,
             decision_rule=decision_rule,
             negatives_from=negatives_from,
             base_rate=base_rate,

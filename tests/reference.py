@@ -2,7 +2,7 @@
 
 import math
 import re
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 
@@ -233,6 +233,15 @@ def adagrad(start, gradients, rate, epsilon=1e-10):
         total += gradient**2
         x -= rate * gradient / (np.sqrt(total) + epsilon)
     return x
+
+
+def ece_floor(credence, bins):
+    """The expected ECE of a perfectly calibrated model: over all labels, with the probability that credence says."""
+    total = 0.0
+    for labels in product((False, True), repeat=len(credence)):
+        chance = math.prod(c if true else 1 - c for c, true in zip(credence, labels, strict=True))
+        total += chance * ece(credence, labels, bins)
+    return total
 
 
 def ece(credence, true, bins):

@@ -1,12 +1,13 @@
 """Contradictions: a second answer to a query that rarely has two.
 
-    log odds of credence = log odds of the belief alone − Σ surprise      if something contradicts the belief
-                           log odds of the belief alone + shift           otherwise
+    log odds of credence = log odds of the belief alone − scale · Σ surprise      if something contradicts the belief
+                           log odds of the belief alone + shift                   if nothing does, though it could
 
 with the sum over the two queries (?, r, t) and (h, r, ?). A query contradicts a new belief if a known fact answers it.
 It contradicts a known belief if another known fact answers it and has a higher score. The surprise is − log of the
-share of such queries of the relation with several answers: a true belief finds another answer with this probability, a
-false one nearly always. The shift is what the others gain, fitted to validation beliefs.
+share of such queries of the relation with several answers. At scale 1 a true belief finds another answer with this
+probability, a false one nearly always. True beliefs about entities that many facts mention find one more often. So
+scale and shift, what the others gain, are fitted to validation beliefs.
 """
 
 from __future__ import annotations
@@ -27,43 +28,58 @@ from doxa.slots import ENTITY_SLOTS
 LEAST = float(np.log(2))
 """Surprise from which on a second answer counts: of the queries of the relation, at most half have several answers."""
 
+SCALE_PRIOR = 0.5
+"""Deviation of the prior of the scale."""
+
 BLOCK = 100_000
 """Known answers scored at a time."""
 
 
 @dataclass(frozen=True)
 class Contradictions:
-    """The shift of the formula above."""
+    """Shift and scale of the formula above."""
 
     shift: float = 0.0
+    scale: float = 1.0
 
     def against(self, surprise: Numbers) -> Numbers:
         """What the log odds lose, (n,)."""
-        return np.where(surprise > 0, surprise, -self.shift)
+        return np.where(np.isnan(surprise), 0.0, np.where(surprise > 0, self.scale * surprise, -self.shift))
 
 
 def fit_contradictions(log_odds: Numbers, surprise: Numbers, true: NDArray[np.bool_]) -> Contradictions:
-    """The shift with the lowest log loss of the beliefs that nothing contradicts, with a prior of deviation 1."""
+    """Shift and scale with the lowest log loss, with normal priors around 0 and 1 of deviations 1 and SCALE_PRIOR."""
     from scipy.optimize import minimize_scalar  # only fitting needs it, and answering should start quickly
 
-    free = surprise == 0
-    if free.all() or not free.any():
+    free, contradicted, sign = surprise == 0, surprise > 0, np.where(true, 1.0, -1.0)
+    if not free.any() or not contradicted.any():
         return Contradictions()
-    sign, margins = np.where(true[free], 1.0, -1.0), log_odds[free]
 
-    def loss(shift: float) -> float:
-        return float(np.logaddexp(0, -sign * (margins + shift)).sum() + shift**2 / 2)
+    def shift_loss(shift: float) -> float:
+        return float(np.logaddexp(0, -(sign * (log_odds + shift))[free]).sum() + shift**2 / 2)
 
-    return Contradictions(float(minimize_scalar(loss, bounds=(-5.0, 5.0), method="bounded").x))
+    def scale_loss(scale: float) -> float:
+        margins = (sign * (log_odds - scale * surprise))[contradicted]
+        return float(np.logaddexp(0, -margins).sum() + ((scale - 1) / SCALE_PRIOR) ** 2 / 2)
+
+    return Contradictions(
+        shift=float(minimize_scalar(shift_loss, bounds=(-5.0, 5.0), method="bounded").x),
+        scale=float(minimize_scalar(scale_loss, bounds=(0.0, 1.0), method="bounded").x),
+    )
 
 
 @torch.no_grad()
-def surprise(pbe: PBE, beliefs: Beliefs, known: TripleIndex) -> Numbers:
-    """The surprise of each belief, (n,), in the model's ids and with known names; 0 where nothing contradicts it."""
-    total = np.zeros(len(beliefs))
+def surprise(pbe: PBE, beliefs: Beliefs, known: TripleIndex, shares: TripleIndex | None = None) -> Numbers:
+    """The surprise of each belief, (n,), in the model's ids and with known names; 0 where nothing contradicts it.
+
+    It is NaN where nothing can: both kinds of queries of the relation mostly have several answers. Shares are those of
+    the facts `shares`, by default `known`.
+    """
+    total = np.full(len(beliefs), np.nan)
     for slot in ENTITY_SLOTS:
-        each = -np.log(known.several_answers(slot))[beliefs.relation]
+        each = -np.log((shares or known).several_answers(slot))[beliefs.relation]
         rows = np.flatnonzero(each >= LEAST)
+        total[rows] = np.nan_to_num(total[rows])
         triples = beliefs.triples[rows]
         query, answer = known.answers(slot, *triples.T)
         other = answer != triples[query, slot]

@@ -5,7 +5,8 @@
 
 each with one curve for all relations or one per relation. A relation's slope and offset have a normal prior around the
 common ones, of deviation PRIOR, so that a relation with few labels stays near the common curve. Cross-validated log
-loss decides which of the four kinds is used.
+loss decides which of the four kinds is used: the first whose loss is the lowest, or higher by less than its standard
+error.
 
 A probability holds for the mixture of true and false beliefs it was fitted to; negatives made in equal numbers do not
 have the base rate of the world. A belief with odds o in a mixture with the share π of positives has the odds
@@ -40,6 +41,9 @@ FOLDS = 5
 
 PRIOR = 0.5
 """Standard deviation of a relation's slope and offset around the common ones, when the input has deviation 1."""
+
+FLAT_SLOPE = 0.01
+"""Slope of the curve of a model that does not separate true from false, when the input has deviation 1."""
 
 KINDS = ("platt", "platt by relation", "isotonic", "isotonic by relation")
 
@@ -159,12 +163,21 @@ def fit_curve(
     if len(true) < MIN_RELIABLE:
         log.warning("only %d labeled validation beliefs: too few to tell how well credence is calibrated", len(true))
     best = fit_shares(inputs, relation, true.astype(float), relations, seed)
+    share = float(true.mean())
     if best.slope <= 0:
-        log.warning("the model does not separate true from false validation beliefs: credence is not reliable")
-        return Curve.unfitted(relations)
-    share = true.mean()
+        log.warning(
+            "the model does not separate true from false validation beliefs: credence is nearly the same for all"
+        )
+        best = _nearly_flat(inputs, share, relations)
     shift = log_odds_of(base_rate) - log_odds_of(share) if base_rate else 0.0
     return replace(best, log_odds=float(shift), base_rate=float(base_rate or share))
+
+
+def _nearly_flat(inputs: Numbers, share: float, relations: int) -> Curve:
+    """The share of true beliefs for every belief, but for a slope that keeps the order of the inputs."""
+    slope = FLAT_SLOPE / (float(inputs.std()) or 1.0)
+    offset = log_odds_of(share) - slope * float(inputs.mean())
+    return Curve("platt", slope, offset, np.full(relations, slope), np.full(relations, offset))
 
 
 def log_odds_of(share: float) -> float:
@@ -178,16 +191,23 @@ def fit_shares(
     """The same for targets between 0 and 1, such as confidences: their expected value given the input."""
     folds = list(_folds(share, seed))
 
-    def loss(kind: str) -> float:
+    def losses_of(kind: str) -> Numbers:
         parts = []
         for fold, rest in folds:
             curve = _fit_kind(kind, inputs[rest], relation[rest], share[rest], relations, prior)
             parts.append(_log_loss(curve.probability(inputs[fold], relation[fold]), share[fold]))
-        return round(float(np.concatenate(parts).mean()), 6)
+        return np.concatenate(parts)
 
-    losses = {kind: loss(kind) for kind in KINDS}
-    best = min(KINDS, key=lambda kind: losses[kind])
+    each = {kind: losses_of(kind) for kind in KINDS}
+    losses = {kind: round(float(values.mean()), 6) for kind, values in each.items()}
+    lowest = min(KINDS, key=lambda kind: losses[kind])
+    best = next(kind for kind in KINDS if _within_error(each[kind] - each[lowest]))
     return replace(_fit_kind(best, inputs, relation, share, relations, prior), losses=losses)
+
+
+def _within_error(differences: Numbers) -> bool:
+    """Whether the mean is at most its standard error."""
+    return bool(differences.mean() <= differences.std() / np.sqrt(len(differences)))
 
 
 def _fit_kind(kind: str, inputs: Numbers, relation: Ids, share: Numbers, relations: int, prior: float = PRIOR) -> Curve:

@@ -14,6 +14,7 @@ from doxa.calibration.confidence import confidence_input, fit_expected_confidenc
 from doxa.calibration.contradictions import Contradictions, fit_contradictions, surprise
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_curve
 from doxa.calibration.labels import PRIOR_LABELS
+from doxa.calibration.missing import labeled_without_missing
 from doxa.calibration.proposals import ProposalCurve, is_cheap
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
 from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
@@ -105,9 +106,9 @@ class Judge:
         if can_classify:
             stage("thresholds", 0.0)
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]), effort)
-            labeled = labeled_beliefs(sample, known, settings.seed, settings.negatives_from)
+            labeled = judge._labeled(pbe, settings, facts, known, sample, held_out)
             if len(labeled):
-                judge = judge.refit(pbe, settings, facts, labeled, lambda done: stage("thresholds", done))
+                judge = judge.refit(pbe, settings, facts, labeled, known, lambda done: stage("thresholds", done))
             stage("calibration", 0.0)
             sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 9]), effort)
             expected = fit_expected_confidence(pbe, sample, known, settings, exponent)
@@ -127,15 +128,31 @@ class Judge:
             stated_confidence=stated,
         )
 
+    def _labeled(
+        self, pbe: PBE, settings: Settings, facts: TripleIndex, known: TripleIndex, beliefs: Beliefs, held_out: bool
+    ) -> Beliefs:
+        """The beliefs with labels, made where they have none; training beliefs say nothing about missing facts."""
+        if not held_out:
+            return labeled_beliefs(beliefs, known, settings.seed, settings.negatives_from)
+
+        def inputs(rows: Beliefs) -> Numbers:
+            return calibration_input(pbe, rows, self.rule, self.mention_exponent)
+
+        return labeled_without_missing(beliefs, facts, known, inputs, settings.seed, settings.negatives_from)
+
     def refit(
         self,
         pbe: PBE,
         settings: Settings,
         facts: TripleIndex,
         labeled: Beliefs,
+        known: TripleIndex | None = None,
         report: Callable[[float], None] | None = None,
     ) -> Judge:
-        """The same with thresholds, weights and curve fitted to labeled beliefs with known names."""
+        """The same with thresholds, weights and curve fitted to labeled beliefs with known names.
+
+        `facts` contradict them. How often queries have several answers is counted in `known`, as in judging.
+        """
         assert labeled.label is not None
         relation, label = labeled.relation, labeled.label
         weights = None
@@ -152,7 +169,7 @@ class Judge:
             weights=weights,
             thresholds=Thresholds.fit(scores, relation, label, pbe.relations),
             curve=curve,
-            contradictions=fit_contradictions(log_odds, surprise(pbe, labeled, facts), label == 1),
+            contradictions=fit_contradictions(log_odds, surprise(pbe, labeled, facts, known), label == 1),
         )
 
     def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs, known: TripleIndex) -> Judge:

@@ -16,6 +16,7 @@ FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 
 REMEDIES = {
     "skip_errors": "to skip such lines and count them, pass --on-error skip",
+    "not_strict": "leave --strict out to count such beliefs and go on",
     "force": "pass --force to replace it",
     "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
     "new_search": "repeat `doxa complete` without --resume to start a new search",

@@ -24,6 +24,7 @@ from doxa.cli.options import (
     ScoreOption,
     SetOption,
     SettingsOption,
+    StrictOption,
     SystemOption,
     ValidOption,
     chosen_settings,
@@ -72,6 +73,7 @@ def train(
         bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
     ] = False,
     force: ForceOption = False,
+    strict: StrictOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -82,8 +84,8 @@ def train(
     format that `doxa data convert --help` lists; - is standard input.
 
     The valid file of a folder (or --valid) serves early stopping, thresholds and calibration. The test file is never
-    opened. Without validation beliefs, 5 % of the training beliefs are held out. Ctrl-C stops early and keeps a
-    usable model.
+    opened. Without validation beliefs, 5 % of the training beliefs are held out. Validation beliefs with names that
+    training never sees are counted and not ranked. Ctrl-C stops early and keeps a usable model.
 
     Without --score, several scores and regularizations are compared first: a race on the validation beliefs, for at
     most a quarter of the work. Settings you pass hold for all of them. `doxa info` shows the race again.
@@ -112,7 +114,7 @@ def train(
             validation,
             out,
             settings=settings,
-            on_error=on_error,
+            strict=strict,
             report=report,
             resume=resume,
             force=force,
@@ -162,6 +164,7 @@ def calibrate(
     set_: ChangeOption = [],  # noqa: B006
     out: Annotated[Path | None, typer.Option("--out", help="Model folder to write; MODEL itself by default.")] = None,
     force: ForceOption = False,
+    strict: StrictOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -193,8 +196,8 @@ def calibrate(
     if path is None:
         raise UsageError(f"{valid} has no valid file", "name a file of validation beliefs")
     beliefs = read(path, on_error, reading(format_, read_), allow_zero_confidence=True)
-    with terminal.busy("calibrating"):
-        calibrated = loaded.calibrate(beliefs, **values)
+    with terminal.busy("calibrating"), faults_of_data():
+        calibrated = loaded.calibrate(beliefs, strict=strict, **values)
     models.save(calibrated, target, force or in_place, keep_checkpoint=in_place)
     terminal.say(f"{target}: calibrated on {len(beliefs):,} beliefs of {path}")
 

@@ -30,6 +30,9 @@ TailArgument = Annotated[str, typer.Argument(metavar="TAIL", help="Tail entity."
 OnErrorOption = Annotated[
     str, typer.Option("--on-error", metavar="RULE", help="Faulty lines: raise (stop), or skip and count.")
 ]
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at a validation belief with a name that training never sees.")
+]
 FormatOption = Annotated[
     str,
     typer.Option(

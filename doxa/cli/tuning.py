@@ -15,6 +15,7 @@ from doxa.cli.options import (
     ScoreOption,
     SetOption,
     SettingsOption,
+    StrictOption,
     SystemOption,
     ValidOption,
     chosen_settings,
@@ -32,6 +33,7 @@ def tune(
     score: ScoreOption = None,
     settings_: SettingsOption = None,
     set_: SetOption = [],  # noqa: B006
+    strict: StrictOption = False,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
@@ -55,8 +57,6 @@ def tune(
     values = chosen_settings(settings_, set_, system=system, score=score)
     train, validation = read_dataset(data, valid, on_error, format_, read_)
     with terminal.tuning_progress(seconds) as report:
-        study = search(
-            train, validation, out, seconds=seconds, trials=trials, on_error=on_error, report=report, **values
-        )
+        study = search(train, validation, out, seconds=seconds, trials=trials, strict=strict, report=report, **values)
     terminal.show_tuning(study)
     terminal.say(f"{out / BEST}: train with `doxa train {data} --out MODEL --settings {out / BEST}`")

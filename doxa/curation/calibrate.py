@@ -10,6 +10,7 @@ import numpy as np
 from doxa.calibration.judge import Judge
 from doxa.curation.grow import insert_confidence
 from doxa.data.beliefs import Beliefs
+from doxa.data.unseen import check_names
 from doxa.errors import UsageError
 from doxa.model import Model
 from doxa.systems import answers
@@ -18,15 +19,17 @@ from doxa.systems import answers
 def calibrate(
     model: Model,
     valid: Beliefs,
+    strict: bool = False,
     **values: Any,
 ) -> Model:
     """The same weights with a judge fitted to these validation beliefs.
 
     `values` are settings of judging and running; None keeps a setting as it is. Beliefs with unknown names only serve
-    to classify such beliefs. Positives join the known facts.
+    to classify such beliefs; with `strict` they are an error. Positives join the known facts.
     """
     settings = model.settings.changed(**{name: value for name, value in values.items() if value is not None})
     encoded = valid.encode(model.vocabularies)
+    check_names(valid, encoded, strict, "credence is calibrated on the others")
     beliefs, unseen = encoded.where(encoded.seen), encoded.where(~encoded.seen)
     positives = beliefs.positives()
     if not len(positives):

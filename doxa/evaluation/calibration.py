@@ -24,7 +24,7 @@ MAX_QUERIES = 5000
 """Beliefs turned into queries to measure answer probabilities, at most."""
 
 ROUNDS = 200
-"""Bootstrap samples behind an interval."""
+"""Bootstrap samples behind an interval, and sets of labels behind the expected ECE."""
 
 WIDTH = 0.95
 """Coverage of the intervals."""
@@ -74,6 +74,7 @@ class Reliability:
 class CalibrationReport:
     """Reliability of credence before calibration (Eq. 1 itself) and after it, and of answer probabilities.
 
+    `ece_floor` is the ECE to expect of a perfectly calibrated model with the same credences on as many beliefs.
     `intervals` are bootstrap intervals of the figures after calibration. `accuracy` is that of the verdict "true from
     credence ½ on".
     """
@@ -83,11 +84,12 @@ class CalibrationReport:
     intervals: dict[str, tuple[float, float]]
     accuracy: float
     answers: dict[str, AnswerReliability]
+    ece_floor: float = 0.0
 
     def as_dict(self) -> dict[str, Any]:
         return (
             self.after.as_dict()
-            | {"before": self.before.as_dict(), "accuracy": self.accuracy}
+            | {"ece_floor": self.ece_floor, "before": self.before.as_dict(), "accuracy": self.accuracy}
             | {"intervals": {name: list(ends) for name, ends in self.intervals.items()}}
             | {"answers": {kind: answer.as_dict() for kind, answer in self.answers.items()}}
             | {"bins": self.after.bins}
@@ -106,7 +108,20 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: i
         intervals=intervals(credence, true),
         accuracy=float(((credence >= 0.5) == true).mean()),
         answers=answer_reliability(model, asked, memory),
+        ece_floor=ece_floor(credence),
     )
+
+
+def ece_floor(credence: Numbers, seed: int = 0, bins: int = BINS) -> float:
+    """The mean ECE of labels drawn from the credences themselves: chance alone, without any error of calibration."""
+    random = np.random.default_rng([seed, 16])
+    parts = np.array_split(np.sort(credence), bins)
+    gaps = np.zeros(ROUNDS)
+    for part in parts:
+        if len(part):
+            draws = random.random((ROUNDS, len(part))) < part
+            gaps += np.abs(draws.sum(axis=1) - part.sum())
+    return float(gaps.mean() / len(credence))
 
 
 def reliability_of_share(labeled: Beliefs) -> Reliability:

@@ -43,6 +43,7 @@ class EntityReport:
     """Ranks of missing heads and tails, together and apart.
 
     `by_category` is by mapping kind of the relation, `by_frequency` by its number of training facts; both filtered.
+    `filtered_seen` leaves out the beliefs with unseen names, which the others rank as a guess; None if there are none.
     """
 
     raw: Metrics
@@ -51,26 +52,36 @@ class EntityReport:
     filtered_tails: Metrics
     by_category: dict[str, Metrics]
     by_frequency: dict[str, Metrics]
+    filtered_seen: Metrics | None = None
 
     def as_dict(self) -> dict[str, Any]:
         parts = {
             name: getattr(self, name).as_dict() for name in ("raw", "filtered", "filtered_heads", "filtered_tails")
         }
-        return parts | {
-            name: {kind: metrics.as_dict() for kind, metrics in getattr(self, name).items()}
-            for name in ("by_category", "by_frequency")
-        }
+        return (
+            parts
+            | _as_dict(filtered_seen=self.filtered_seen)
+            | {
+                name: {kind: metrics.as_dict() for kind, metrics in getattr(self, name).items()}
+                for name in ("by_category", "by_frequency")
+            }
+        )
 
 
 @dataclass(frozen=True)
 class RelationReport:
-    """Ranks of missing relations."""
+    """Ranks of missing relations; `filtered_seen` is as in `EntityReport`."""
 
     raw: Metrics
     filtered: Metrics
+    filtered_seen: Metrics | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return {"raw": self.raw.as_dict(), "filtered": self.filtered.as_dict()}
+        return _as_dict(raw=self.raw, filtered=self.filtered, filtered_seen=self.filtered_seen)
+
+
+def _as_dict(**metrics: Metrics | None) -> dict[str, Any]:
+    return {name: value.as_dict() for name, value in metrics.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -329,7 +340,16 @@ def entity_report(
         filtered_tails=Metrics.of(tails.filtered),
         by_category=by(kinds, np.unique(kinds).tolist()),
         by_frequency=by(frequency, FREQUENCIES),
+        filtered_seen=_of_seen(beliefs, heads, tails),
     )
+
+
+def _of_seen(beliefs: Beliefs, *parts: Ranks) -> Metrics | None:
+    """Filtered metrics of the beliefs with known names; None if these are all beliefs, or none."""
+    seen = beliefs.seen
+    if seen.all() or not seen.any():
+        return None
+    return Metrics.of(Ranks.joined([part.where(seen) for part in parts]).filtered)
 
 
 def relation_report(
@@ -342,7 +362,7 @@ def relation_report(
 ) -> RelationReport:
     """Ranks of the relation of every belief; `use` is both, pair or mention."""
     result = ranks(ranker, Slot.RELATION, beliefs, known, None, use, mention_exponent, memory)
-    return RelationReport(Metrics.of(result.raw), Metrics.of(result.filtered))
+    return RelationReport(Metrics.of(result.raw), Metrics.of(result.filtered), _of_seen(beliefs, result))
 
 
 def classification_report(accepted: NDArray[np.bool_], beliefs: Beliefs) -> ClassificationReport:
@@ -363,6 +383,8 @@ def _impossible(model: Model, beliefs: Beliefs, ranked: Beliefs) -> dict[str, st
         reason = why_not(model.settings, question, words=model.pbe.mention is not None)
         if reason:
             reasons[task] = reason
+    if len(model.vocabularies.relations) == 1:
+        reasons["relation"] = "the model knows a single relation"
     if not len(ranked):
         reasons |= dict.fromkeys(("entity", "relation"), "no belief is labeled true")
     if not (beliefs.seen & ~np.isnan(beliefs.confidence)).any():

@@ -129,7 +129,7 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
         valid, test = replace(valid, label=None), replace(test, label=None)
     settings = recipe(run.experiment["settings"] | {"seed": run.seed})
     began = time.monotonic()
-    model = fit(train, valid, settings=settings, on_error="skip", report=report)
+    model = fit(train, valid, settings=settings, report=report)
     seconds = round(time.monotonic() - began, 1)
     if "negatives" in run.experiment:
         test = _with_negatives(model, test, run.experiment["negatives"])

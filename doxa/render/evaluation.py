@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from doxa.evaluation.calibration import CalibrationReport, Reliability
     from doxa.evaluation.compare import Comparison, Difference
     from doxa.evaluation.ranks import Metrics
-    from doxa.evaluation.report import EntityReport, Evaluation
+    from doxa.evaluation.report import EntityReport, Evaluation, RelationReport
 
 RANKING = ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10")
 
@@ -69,6 +69,10 @@ RANKED = {"all": "", "relation": ", candidates of the relation", "answered": ", 
 """What a heading adds for candidates other than those of the standard protocol."""
 
 
+SEEN = "  known names"
+"""How the figure without beliefs that have unseen names is called."""
+
+
 def show_evaluation(evaluation: Evaluation) -> None:
     """The report of `doxa evaluate` as text."""
     popularity = evaluation.popularity
@@ -78,8 +82,8 @@ def show_evaluation(evaluation: Evaluation) -> None:
         show_ranking(TITLES["entity"] + ranked, _entity_rows(evaluation.entity), baseline)
     if evaluation.relation:
         ranks, other = evaluation.relation, popularity.relation if popularity else None
-        baseline = {"raw": other.raw, "filtered": other.filtered} if other else None
-        show_ranking(TITLES["relation"] + ranked, {"raw": ranks.raw, "filtered": ranks.filtered}, baseline)
+        baseline = _relation_rows(other) if other else None
+        show_ranking(TITLES["relation"] + ranked, _relation_rows(ranks), baseline)
     out.print()
     if evaluation.classification:
         c, frequent = evaluation.classification, popularity.classification if popularity else None
@@ -107,7 +111,13 @@ def show_evaluation(evaluation: Evaluation) -> None:
 def _entity_rows(report: EntityReport) -> dict[str, Metrics]:
     rows = {"raw": report.raw, "filtered": report.filtered}
     rows |= {"  heads": report.filtered_heads, "  tails": report.filtered_tails}
+    rows |= {SEEN: report.filtered_seen} if report.filtered_seen else {}
     return rows | {f"  {kind}": metrics for kind, metrics in report.by_category.items()}
+
+
+def _relation_rows(report: RelationReport) -> dict[str, Metrics]:
+    rows = {"raw": report.raw, "filtered": report.filtered}
+    return rows | ({SEEN: report.filtered_seen} if report.filtered_seen else {})
 
 
 def _show_protocol(evaluation: Evaluation) -> None:
@@ -141,6 +151,7 @@ def show_calibration(report: CalibrationReport, share: Reliability | None = None
     if share is not None:
         rows.append((f"always {share.truth[0]:.0%}", *plain(share)))
     show_table("Credence", ("", "ECE", "Brier", "log loss"), rows)
+    out.print(f"ECE of a perfect model with these credences on as many beliefs: {report.ece_floor:.4f}")
     out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
     if report.answers:
         rows = [

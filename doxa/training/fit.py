@@ -6,7 +6,7 @@ import logging
 import math
 import platform
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,13 @@ from doxa.calibration.confidence import confidence_of_facts
 from doxa.calibration.judge import Judge
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
+from doxa.data.negatives import has_negatives
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
-from doxa.data.vocabulary import UNKNOWN
-from doxa.errors import DoxaError, UsageError, one_of
+from doxa.data.unseen import check_names
+from doxa.errors import DoxaError, UsageError
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.slots import Slot
 from doxa.storage import models as store
 from doxa.systems import answers, build, checked, from_saved, recipe
 from doxa.training.checkpoint import Checkpoint
@@ -39,6 +39,9 @@ from doxa.training.validation import validation_metric
 log = logging.getLogger(__name__)
 
 Report = Callable[[Progress], None]
+
+MIN_VALIDATION = 20
+"""Validation beliefs below which a share of train joins them: fewer decide by chance when training stops."""
 
 
 def resolved(settings: Settings | None, values: dict[str, Any]) -> Settings:
@@ -76,7 +79,7 @@ def train(
     valid: Any,
     *,
     settings: Settings,
-    on_error: str = "raise",
+    strict: bool = False,
     report: Report | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
@@ -85,12 +88,12 @@ def train(
 ) -> TrainingResult:
     """Check the data and train; `calibrated` makes a model of the result.
 
-    `deadline` is that of the whole command, which calibration and saving belong to; without one, a time budget is for
-    training alone. `announce` receives the settings with all automatic values before training starts.
+    Validation beliefs with names that training never sees are counted; with `strict` they are an error. `deadline` is
+    that of the whole command, which calibration and saving belong to; without one, a time budget is for training
+    alone. `announce` receives the settings with all automatic values before training starts.
     """
-    one_of("on_error", on_error, ("raise", "skip"))
-    beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, on_error)
-    _check(beliefs, settings)
+    beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, strict)
+    settings = _check(beliefs, settings)
     unseen = None if valid is None else valid.where(~valid.seen)
     valid = None if valid is None else valid.where(valid.seen)
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
@@ -146,7 +149,7 @@ def fit_to_folder(
     folder: Path,
     *,
     settings: Settings,
-    on_error: str = "raise",
+    strict: bool = False,
     report: Report | None = None,
     resume: bool = False,
     force: bool = False,
@@ -169,7 +172,7 @@ def fit_to_folder(
             beliefs,
             valid,
             settings=settings,
-            on_error=on_error,
+            strict=strict,
             report=report,
             checkpoint=checkpoint,
             resume=resume,
@@ -243,7 +246,7 @@ def calibrated(result: TrainingResult, report: Report | None = None) -> Model:
 
 
 def _prepared(
-    beliefs: Beliefs, valid: Beliefs | None, settings: Settings, on_error: str
+    beliefs: Beliefs, valid: Beliefs | None, settings: Settings, strict: bool
 ) -> tuple[Beliefs, Beliefs | None]:
     """The positives to train on, in vocabularies of the names they use, and the validation beliefs encoded in these."""
     positives = beliefs.positives()
@@ -251,50 +254,58 @@ def _prepared(
         raise UsageError("no belief of the training set is labeled true; there is nothing to train on")
     if not positives.uses_all_names():
         positives = positives.compact()
+    if valid is not None and len(valid):
+        valid = _encoded_validation(positives, valid, settings, strict)
     if valid is None and settings.validation_fraction:
         positives, valid = split(positives, (settings.validation_fraction,), settings.seed)
-    elif valid is not None:
-        valid = _encoded_validation(positives, valid, on_error)
+    elif valid is not None and settings.validation_fraction:
+        positives, valid = _enlarged(positives, valid, settings)
     return positives, valid if valid is not None and len(valid) else None
 
 
-def _check(beliefs: Beliefs, settings: Settings) -> None:
-    """Refuse beliefs that nothing can be trained on."""
+def _enlarged(train: Beliefs, valid: Beliefs, settings: Settings) -> tuple[Beliefs, Beliefs]:
+    """Train and validation beliefs; where the latter are very few, a share of train joins them.
+
+    Validation beliefs with negatives of their own are left as they are: further positives would change their mixture.
+    """
+    usable = len(valid.where(valid.seen).positives())
+    if usable >= MIN_VALIDATION or has_negatives(valid):
+        return train, valid
+    rest, more = split(train, (settings.validation_fraction,), settings.seed)
+    if not len(more):
+        return train, valid
+    log.warning("validation: only %d beliefs can be ranked; %d of the training beliefs are held out as well",
+                usable, len(more))  # fmt: skip
+    return rest, Beliefs.concat([replace(valid, label=None), more])
+
+
+def _check(beliefs: Beliefs, settings: Settings) -> Settings:
+    """Refuse beliefs that nothing can be trained on; the settings without the terms that they cannot train."""
     entities = len(np.union1d(beliefs.head, beliefs.tail))
     if entities < 2:
         raise UsageError(f"the beliefs name {entities} entit{'y' if entities == 1 else 'ies'}; at least 2 are needed")
-    relations = len(np.unique(beliefs.relation))
-    if relations < 2 and settings.relation_weight and "relation" in answers(settings, words=True):
-        raise UsageError(
-            f"the beliefs name only the relation {beliefs.vocabularies.relations[beliefs.relation[0]]!r}",
-            "at least 2 are needed: Pr(r|h,t) has nothing to tell apart",
-        )
     if settings.objective == "confidence" and np.isnan(beliefs.confidence).all():
         raise UsageError("objective=confidence needs beliefs with confidence; these have none",
                          "use objective=likelihood")  # fmt: skip
+    if len(np.unique(beliefs.relation)) > 1 or "relation" not in answers(settings, words=True):
+        return settings
+    name = beliefs.vocabularies.relations[beliefs.relation[0]]
+    if not settings.head_weight and not settings.tail_weight:
+        raise UsageError(
+            f"the beliefs name only the relation {name!r}",
+            "at least 2 are needed: Pr(r|h,t) has nothing to tell apart",
+        )
+    if settings.relation_weight or (settings.mentions and len(beliefs.mention.values)):
+        log.warning("the beliefs name only the relation %r: relations and mentions are not trained", name)
+    return settings.changed(relation_weight=0.0, mentions=False)
 
 
-def _encoded_validation(beliefs: Beliefs, valid: Beliefs, on_error: str) -> Beliefs:
-    """The validation beliefs in the training vocabularies; unseen names are an error or, when skipped, counted."""
+def _encoded_validation(beliefs: Beliefs, valid: Beliefs, settings: Settings, strict: bool) -> Beliefs | None:
+    """The validation beliefs in the training vocabularies; None if none of them can be ranked."""
     encoded = valid.encode(beliefs.vocabularies)
-    columns = (encoded.head, encoded.relation, encoded.tail)
-    names = (valid.vocabularies.entities, valid.vocabularies.relations, valid.vocabularies.entities)
-    for slot, column in zip(Slot, columns, strict=True):
-        unseen = np.flatnonzero(column == UNKNOWN)
-        if len(unseen) and on_error == "raise":
-            kind = "relation" if slot is Slot.RELATION else "entity"
-            name = names[slot][int(valid.triples[unseen[0], slot])]
-            raise UsageError(
-                f"belief {unseen[0] + 1} of the validation set has the {kind} {name!r}, which training never sees",
-                'on_error="skip" leaves such beliefs out and counts them',
-                remedy="skip_errors",
-            )
-    if not encoded.seen.all():
-        log.warning("validation: %d of %d beliefs have names training never sees; they are not ranked",
-                    int((~encoded.seen).sum()), len(encoded))  # fmt: skip
-    usable = encoded.where(encoded.seen)
-    if not len(usable):
-        raise UsageError("training sees the names of no belief of the validation set")
-    if usable.label is not None and not (usable.label == 1).any():
+    if encoded.label is not None and not (encoded.label == 1).any():
         raise UsageError("no belief of the validation set is labeled true; validation needs positives")
-    return encoded
+    usable = len(encoded.where(encoded.seen).positives())
+    instead = f"{settings.validation_fraction:.0%} of the training beliefs are held out instead"
+    check_names(valid, encoded, strict, "they are not ranked" if usable else instead)
+    return encoded if usable else None

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from doxa.config import Settings, takes_settings
@@ -149,15 +150,16 @@ def tune(
     *,
     seconds: float = 600.0,
     trials: int = 0,
-    on_error: str = "raise",
+    strict: bool = False,
     report: TrialReport | None = None,
     **settings: Any,
 ) -> Tuning:
     """Search for about that many seconds, or that many trials; the study and the best settings are kept in `folder`.
 
     Keyword arguments are settings that every trial has; they are not searched. Without a score among them, the score
-    complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget
-    among them, a trial trains for a twentieth of the time.
+    complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget among them, a
+    trial trains for a twentieth of the time. Validation beliefs with names that training never sees are counted and
+    not ranked; with `strict` they are an error.
     """
     import optuna
 
@@ -168,6 +170,8 @@ def tune(
     base["score"] = without_race(recipe(base)).score
     space = {name: values for name, values in search_space(recipe(base), bool(len(train.mention.values))).items()
              if name not in settings}  # fmt: skip
+    if len(np.unique(train.relation)) == 1:  # nothing to tell apart
+        space = {name: values for name, values in space.items() if name not in ("relation_weight", "mention_weight")}
     if not space:
         raise UsageError("every setting that could be searched has a value: there is nothing to search for")
     folder.mkdir(parents=True, exist_ok=True)
@@ -178,12 +182,15 @@ def tune(
         for values in _first_trials(recipe(base), space):
             study.enqueue_trial(values)
 
+    started: list[int] = []
+
     def attempt(trial: Trial) -> float:
         values = {name: choice.draw(trial, name) for name, choice in space.items()}
         trial.set_user_attr("values", values)
         watch = _watch(study, trial, values, report)
-        with _without_warnings():
-            result = train_model(train, valid, settings=recipe(base | values), on_error=on_error, report=watch)
+        with _without_warnings() if started else nullcontext():
+            started.append(trial.number)
+            result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
         if result.interrupted:
             study.stop()
         assert result.state.best_metric is not None  # a search has validation beliefs
@@ -262,7 +269,7 @@ def _check_same_search(study: Study, base: Mapping[str, Any], train: Beliefs, va
 
 @contextmanager
 def _without_warnings() -> Iterator[None]:
-    """Warnings about validation are the same in every trial."""
+    """Warnings about the data are the same in every trial: only the first one shows them."""
     log = logging.getLogger("doxa")
     before = log.level
     log.setLevel(logging.ERROR)

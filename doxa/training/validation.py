@@ -55,6 +55,8 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
     by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
     tasks = answers(settings, words=pbe.mention is not None)
     slots = [slot for task in tasks for slot in by_task.get(task, ())]
+    if pbe.relations == 1 and len(slots) > 1:  # nothing to tell apart
+        slots = [slot for slot in slots if slot is not Slot.RELATION]
 
     def mean_mrr() -> float:
         total = 0.0

@@ -67,7 +67,9 @@ def test_where_many_queries_have_several_answers_nothing_is_contradicted():
     facts = np.array([(h, 0, t) for h in range(5) for t in range(5, 10)])
     model, _ = random_model(0)
     beliefs = Beliefs.from_triples(model.vocabularies, np.array([(0, 0, 11), (11, 0, 5)]))
-    assert surprise(model.pbe, beliefs, TripleIndex(facts, 12, 4)).tolist() == [0.0, 0.0]
+    nothing = surprise(model.pbe, beliefs, TripleIndex(facts, 12, 4))
+    assert np.isnan(nothing).all()
+    assert Contradictions(shift=2.0).against(nothing).tolist() == [0.0, 0.0]
 
 
 def test_the_shift_is_the_best_for_beliefs_without_contradiction():
@@ -77,8 +79,22 @@ def test_the_shift_is_the_best_for_beliefs_without_contradiction():
     true = random.random(4000) < 1 / (1 + np.exp(-(log_odds + 0.8)))
     fitted = fit_contradictions(log_odds, against, true)
     assert fitted.shift == pytest.approx(0.8, abs=0.1)
-    assert fitted.against(np.array([0.0, 2.0])).tolist() == pytest.approx([-fitted.shift, 2.0])
+    assert fitted.against(np.array([0.0, 2.0])).tolist() == pytest.approx([-fitted.shift, 2.0 * fitted.scale])
     assert fit_contradictions(log_odds, np.zeros(4000), true) == Contradictions()
+
+
+@pytest.mark.parametrize("scale", [0.0, 0.3, 0.9])
+def test_the_scale_is_what_contradictions_are_worth(scale):
+    random = np.random.default_rng(1)
+    log_odds, against = random.normal(size=4000), np.where(random.random(4000) < 0.5, 2.0, 0.0)
+    true = random.random(4000) < 1 / (1 + np.exp(-(log_odds - scale * against)))
+    assert fit_contradictions(log_odds, against, true).scale == pytest.approx(scale, abs=0.06)
+
+
+def test_a_few_beliefs_hardly_move_the_scale():
+    log_odds, against = np.zeros(6), np.array([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])
+    fitted = fit_contradictions(log_odds, against, np.array([True, False, True, False, True, False]))
+    assert 0.8 < fitted.scale < 1
 
 
 def calibrated(model):

@@ -121,7 +121,7 @@ def test_the_chosen_kind_is_the_best_on_labels_it_has_not_seen_and_holds_on_new_
         return logistic((x + 5) * (1 + r))
 
     result = fit_curve(*world(chance, relations=2, count=2000), relations=2)
-    assert result.losses[result.kind] == min(result.losses.values())
+    assert result.losses[result.kind] <= min(result.losses.values()) + 0.01
     assert set(result.losses) == set(KINDS)
     inputs, relation, label = world(chance, relations=2, seed=1)
     assert Reliability.of(result.probability(inputs, relation), label == 1).ece < 0.03
@@ -129,11 +129,9 @@ def test_the_chosen_kind_is_the_best_on_labels_it_has_not_seen_and_holds_on_new_
 
 def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
     nothing = np.zeros(40, int)
-    upside_down = np.arange(40.0), nothing, np.where(np.arange(40) < 20, 1, -1).astype(np.int8)
     too_few = np.array([1.0, 2.0]), nothing[:2], np.array([1, -1], np.int8)
     one_kind = np.arange(30.0), nothing[:30], np.ones(30, np.int8)
     for data, message in (
-        (upside_down, "does not separate true from false"),
         (too_few, "too few validation beliefs"),
         (one_kind, "too few validation beliefs"),
     ):
@@ -142,6 +140,22 @@ def test_where_labels_cannot_tell_credence_keeps_the_order_of_the_input(caplog):
         assert result.probability(np.array([0.0, 2.0]), np.array([0, 0])).tolist() == pytest.approx([0.5, logistic(2)])
         assert message in caplog.text
         caplog.clear()
+
+
+def test_a_model_that_does_not_separate_true_from_false_has_nearly_the_share_of_true_beliefs(caplog):
+    label = np.where(np.arange(60) < 20, 1, -1).astype(np.int8)
+    result = fit_curve(np.arange(60.0), np.zeros(60, int), label, relations=1)
+    assert "does not separate true from false" in caplog.text
+    credence = result.probability(np.arange(60.0), np.zeros(60, int))
+    assert np.allclose(credence, 1 / 3, atol=0.01)
+    assert (np.diff(credence) > 0).all()
+    assert result.base_rate == pytest.approx(1 / 3)
+
+
+def test_a_simpler_curve_is_kept_where_labels_do_not_show_a_better_one():
+    """True odds are Platt's: the other kinds are lower in loss by chance alone."""
+    kinds = [fit_curve(*world(lambda x, r: logistic(x + 5), count=300, seed=s), relations=1).kind for s in range(8)]
+    assert kinds.count("platt") >= 7
 
 
 def test_a_small_validation_set_is_warned_of(caplog):

@@ -34,7 +34,7 @@ def parts():
 
 @pytest.fixture(scope="module", params=["product", "learned", "tail"])
 def model(request, parts):
-    return fit(*parts, on_error="skip", decision_rule=request.param, **QUICK)
+    return fit(*parts, decision_rule=request.param, **QUICK)
 
 
 def assert_alike(one, other, relations):
@@ -86,7 +86,7 @@ def test_refitting_to_the_validation_labels_changes_nothing(model, parts):
 
 def test_calibrating_anew_equals_training_with_the_other_rule(model, parts):
     """Judging settings can be changed without training again."""
-    other = fit(*parts, on_error="skip", decision_rule="entities", base_rate=0.2, **QUICK)
+    other = fit(*parts, decision_rule="entities", base_rate=0.2, **QUICK)
     again = model.calibrate(parts[1], decision_rule="entities", base_rate=0.2)
     assert_alike(again.calibration, other.calibration, model.vocabularies.relations)
     assert again.settings == other.settings

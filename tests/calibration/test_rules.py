@@ -220,7 +220,7 @@ def test_beliefs_with_unseen_entities_are_classified_as_validation_shows():
     valid = [(h, r, t, 1) for h, r, t in lines[:6]] + [(h, r, lines[0][0], -1) for h, r, t in lines[6:12]]
     valid += [("0,0", "right", f"s{i}", 1) for i in range(4)] + [("0,0", "up", f"s{i}", -1) for i in range(4)]
     validation = beliefs(valid, ("head", "relation", "tail", "label"))
-    model = fit(Beliefs.from_frame(table), validation, dimension=4, epochs=2, on_error="skip", threads=1)
+    model = fit(Beliefs.from_frame(table), validation, dimension=4, epochs=2, threads=1)
     asked = beliefs([("1,1", "right", "new"), ("1,1", "up", "new"), ("1,1", "right", "1,2")])
     result = judge(model, asked)
     assert result.accepted[:2].tolist() == [True, False]

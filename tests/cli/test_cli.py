@@ -167,7 +167,6 @@ BAD_FILES = {
     "confidence zero": ("a\tr\tb\t0.5\na\ts\tc\t0\n", "line 2: the confidence is '0'"),
     "NaN": ("a\tr\tb\t0.5\na\ts\tc\tnan\n", "line 2: the confidence is 'nan'"),
     "not UTF-8": (b"a\tr\tb\nc\ts\t\xe9t\xe9\n", "line 2: not UTF-8 text"),
-    "one relation only": ("a\tr\tb\nb\tr\tc\n", "name only the relation 'r'"),
     "one entity only": ("a\tr\ta\na\ts\ta\n", "name 1 entity; at least 2 are needed"),
 }
 
@@ -293,13 +292,20 @@ def test_validation_with_entities_never_seen(doxa, tmp_path):
     train, valid, out = tmp_path / "train.tsv", tmp_path / "v.tsv", tmp_path / "m"
     files.write(board(5), train)
     valid.write_text("1,1\tup\t1,2\n1,1\tright\tMars\n")
-    code, _, err = doxa("train", train, "--valid", valid, "--out", out, *QUICK)
+    code, _, err = doxa("train", train, "--valid", valid, "--out", out, "--strict", *QUICK)
     assert code == 1
     assert "belief 2 of the validation set has the entity 'Mars', which training never sees" in err
+    assert "leave --strict out" in err
     assert not out.exists()
-    code, _, err = doxa("train", train, "--valid", valid, "--out", out, "--on-error", "skip", *QUICK)
+    code, _, err = doxa("train", train, "--valid", valid, "--out", out, *QUICK)
     assert code == 0
-    assert "1 of 2 beliefs have names training never sees" in err.replace("\n", " ")
+    line = "validation: 1 of 2 beliefs have names training never sees; they are not ranked"
+    assert " ".join(err.split()).count(line) == 1
+    code, _, err = doxa("calibrate", out, valid, "--strict")
+    assert (code, "belief 2 of the validation set has the entity 'Mars'" in err) == (1, True)
+    code, _, err = doxa("calibrate", out, valid)
+    assert code == 0
+    assert "validation: 1 of 2 beliefs have names training never sees" in " ".join(err.split())
 
 
 def test_labels_in_training_and_validation(doxa, tmp_path):

@@ -12,7 +12,7 @@ from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import labeled_beliefs
 from doxa.data.splits import split
-from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, intervals
+from doxa.evaluation.calibration import Reliability, answer_reliability, calibration_report, ece_floor, intervals
 from doxa.model import fit
 from tests import reference
 from tests.worlds import beliefs, board, model_of_facts
@@ -24,6 +24,25 @@ def test_ece_equals_the_reference(rows, bins):
     result = Reliability.of(credence, true, bins)
     assert result.ece == pytest.approx(reference.ece(credence.tolist(), true.tolist(), bins), abs=1e-12)
     assert result.count.sum() == len(rows)
+
+
+@pytest.mark.parametrize(("count", "bins"), [(1, 15), (6, 2), (9, 3), (10, 15)])
+def test_the_ece_of_a_perfect_model_is_that_of_the_reference(count, bins):
+    """The mean of 200 draws is within 4 standard errors of the expected value; a draw has a deviation below 0.2."""
+    credence = np.random.default_rng(count).random(count)
+    expected = reference.ece_floor(credence.tolist(), bins)
+    assert ece_floor(credence, bins=bins) == pytest.approx(expected, abs=4 * 0.2 / 200**0.5)
+    assert ece_floor(credence, bins=bins) == ece_floor(credence[::-1], bins=bins)
+
+
+def test_the_ece_of_a_perfect_model_falls_with_more_beliefs_and_is_0_for_certainty():
+    few, many = (ece_floor(np.random.default_rng(0).random(count)) for count in (300, 30_000))
+    assert many < few / 5
+    assert ece_floor(np.array([0.0, 1.0, 1.0])) == 0
+    random = np.random.default_rng(1)
+    credence = random.random(2000)
+    measured = [Reliability.of(credence, random.random(2000) < credence).ece for _ in range(30)]
+    assert ece_floor(credence) == pytest.approx(np.mean(measured), abs=0.003)
 
 
 def test_brier_and_log_loss():

@@ -89,6 +89,18 @@ def test_unseen_names_are_counted_not_dropped(model):
     assert result.entity.filtered.mr >= 18.5 / 2  # Mars stands in the middle of 36
 
 
+def test_the_figure_without_unseen_names_stands_beside_the_others(model):
+    sample = beliefs([("0,0", "up", "0,1"), ("Mars", "up", "0,1")])
+    result, known = evaluate(model, sample, "entity relation"), evaluate(model, sample.take(np.array([0])))
+    for report, alone in ((result.entity, known.entity), (result.relation, known.relation)):
+        assert report.filtered_seen == alone.filtered
+        assert report.filtered.mr > report.filtered_seen.mr
+        assert report.as_dict()["filtered_seen"] == alone.filtered.as_dict()
+        assert "filtered_seen" not in alone.as_dict()
+    nothing = evaluate(model, beliefs([("Mars", "up", "0,1")]), "entity")
+    assert nothing.entity.filtered_seen is None
+
+
 def test_labels_that_are_all_true_need_made_negatives(model, parts):
     table = parts[2].to_frame()
     labeled = Beliefs.from_frame(table.with_columns(label=pl.lit(1)))
