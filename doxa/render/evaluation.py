@@ -79,7 +79,11 @@ def show_evaluation(evaluation: Evaluation) -> None:
     if evaluation.relation:
         ranks, other = evaluation.relation, popularity.relation if popularity else None
         baseline = {"raw": other.raw, "filtered": other.filtered} if other else None
-        show_ranking(TITLES["relation"] + ranked, {"raw": ranks.raw, "filtered": ranks.filtered}, baseline)
+        rows = {"raw": ranks.raw, "filtered": ranks.filtered}
+        for name, part in (("entities alone", ranks.entities), ("words alone", ranks.words)):
+            if part is not None:
+                rows[f"filtered, {name}"] = part.filtered
+        show_ranking(TITLES["relation"] + ranked, rows, baseline)
     out.print()
     if evaluation.classification:
         c, frequent = evaluation.classification, popularity.classification if popularity else None

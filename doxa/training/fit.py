@@ -31,6 +31,7 @@ from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import Progress, TrainingLoop, TrainState
 from doxa.training.steps import Steps
 from doxa.training.validation import validation_metric
+from doxa.training.words import fit_words, prepare_words
 
 log = logging.getLogger(__name__)
 
@@ -77,9 +78,11 @@ def train(
 ) -> TrainingResult:
     """Check the data and train; `calibrated` makes a model of the result."""
     one_of("on_error", on_error, ("raise", "skip"))
-    beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, on_error)
+    beliefs, valid = Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid)
+    beliefs, valid, settings = _prepared(beliefs, valid, settings, on_error)
     _check(beliefs, settings)
     settings = automatic(settings, len(beliefs), len(beliefs.vocabularies.entities))
+    every_valid = valid
     unseen = None if valid is None else valid.where(~valid.seen)
     valid = None if valid is None else valid.where(valid.seen)
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
@@ -87,6 +90,8 @@ def train(
     known = facts if valid is None else facts.union(valid.positives().triples)
     with torch_threads(settings.threads):
         pbe = build(beliefs, settings, facts)
+        if not resume:
+            fit_words(pbe, beliefs, every_valid, settings)
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
         loop = TrainingLoop(Steps(pbe, beliefs, settings), metric, report, checkpoint, inputs)
@@ -182,18 +187,22 @@ def calibrated(result: TrainingResult) -> Model:
 
 def _prepared(
     beliefs: Beliefs, valid: Beliefs | None, settings: Settings, on_error: str
-) -> tuple[Beliefs, Beliefs | None]:
-    """The positives to train on, in vocabularies of the names they use, and the validation beliefs encoded in these."""
+) -> tuple[Beliefs, Beliefs | None, Settings]:
+    """The positives to train on, in vocabularies of the names they use, and the validation beliefs encoded in these.
+
+    The settings have the mention term decided, on which the words depend.
+    """
     positives = beliefs.positives()
     if not len(positives):
         raise UsageError("no belief of the training set is labeled true; there is nothing to train on")
     if not positives.uses_all_names():
         positives = positives.compact()
+    positives, settings = prepare_words(positives, settings)
     if valid is None and settings.validation_fraction:
         positives, valid = split(positives, (settings.validation_fraction,), settings.seed)
     elif valid is not None:
         valid = _encoded_validation(positives, valid, on_error)
-    return positives, valid if valid is not None and len(valid) else None
+    return positives, valid if valid is not None and len(valid) else None, settings
 
 
 def _check(beliefs: Beliefs, settings: Settings) -> None:
