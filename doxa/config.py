@@ -72,7 +72,18 @@ class Settings:
     scale: float = setting(
         0.0, "Factor on the score inside the softmax (1 in the paper). 0 = the score's default, 4 or 1.", low=0
     )
-    mentions: bool = setting(True, "Train word vectors on mentions where there are any (Eqs 11, 12).")
+    mentions: bool = setting(True, "Train words on mentions where there are any (Eqs 11, 12).")
+    mention_term: str = setting(
+        "auto",
+        "Words in Eq. 11: a weight for each word and relation, trained by itself with L2 regularization chosen on "
+        "validation (separate), or word vectors that share the relation vectors and steps of the score (joint, the "
+        "paper). auto = separate, or joint where the objective is no softmax likelihood or the words are very many.",
+        choices=("auto", "separate", "joint"),
+    )
+    mention_places: bool = setting(
+        True,
+        "Separate mention term: words also count by their place before, between or after the names of the entities.",
+    )
     graph_smoothing: int = setting(
         0,
         "Random-walk steps that average entity vectors over graph neighbors before training; 64 suits sparse graphs.",
@@ -221,6 +232,12 @@ class Settings:
                 "confidence 1 for one-to-many relations",
                 "leave the estimator out, or set estimator=negative",
             )
+        if self.mention_term == "separate" and not self.can_separate_words:
+            raise UsageError(
+                "mention_term=separate needs objective=likelihood and a softmax estimator: elsewhere Pr(r|m) is not an "
+                "addend of its own",
+                "leave mention_term out",
+            )
         if self.confidence == "label" and (self.objective != "likelihood" or softmax):
             other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"
             raise UsageError(
@@ -241,6 +258,16 @@ class Settings:
     def fits_confidence(self) -> bool:
         """Whether training fits σ(D) to the confidence, by Eq. 5 or by soft labels."""
         return self.objective == "confidence" or self.confidence == "label"
+
+    @property
+    def can_separate_words(self) -> bool:
+        """Whether log Pr(r|m) is an addend of the objective that can be maximized by itself."""
+        return self.objective == "likelihood" and self.training_estimator in ("sampled", "exact")
+
+    @property
+    def marks_places(self) -> bool:
+        """Whether words are marked by their place around the entities."""
+        return self.mentions and self.mention_places and self.mention_term == "separate"
 
     @property
     def metric(self) -> str:

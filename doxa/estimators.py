@@ -22,6 +22,7 @@ from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.pbe import PBE
+from doxa.scores import Mention
 from doxa.scores.base import VectorScore
 from doxa.scores.pairwise import Distances, PairScores, Places, Products, Scores, scaled, table_of
 from doxa.slots import Slot
@@ -236,7 +237,7 @@ def terms(
         else:
             scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
         yield Term(str(slot), weight / 3, truth, scores, true[slot], settings.epsilon)
-    if settings.mention_weight and pbe.mention is not None and len(batch.words):
+    if settings.mention_weight and isinstance(pbe.mention, Mention) and len(batch.words):
         mentions = pbe.mention.embed(batch.words, batch.offsets)
         if vectors is None:
             table = pbe.relation_vectors

@@ -27,7 +27,7 @@ from doxa.data.batch import Batch
 from doxa.data.blocks import row_blocks
 from doxa.data.triples import Pairs, TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.scores import Mention, Score
+from doxa.scores import Mention, Score, SeparateMention
 from doxa.scores.base import rows
 from doxa.scores.pairwise import PairScores, scaled
 from doxa.slots import Slot
@@ -68,7 +68,12 @@ class PBE(nn.Module):
     log_loop_factor: Tensor
 
     def __init__(
-        self, score: Score, mention: Mention | None, seen_heads: Tensor, seen_tails: Tensor, scale: float
+        self,
+        score: Score,
+        mention: Mention | SeparateMention | None,
+        seen_heads: Tensor,
+        seen_tails: Tensor,
+        scale: float,
     ) -> None:
         super().__init__()
         self.score = score
@@ -135,14 +140,22 @@ class PBE(nn.Module):
         if self.mention is None:
             return torch.zeros(len(batch), self.relations if candidates is None else len(candidates))
         mentions = self.mention.embed(batch.words, batch.offsets)
+        if isinstance(self.mention, SeparateMention):
+            return mentions if candidates is None else mentions[:, candidates]
         scores: Tensor = self.mention(mentions, rows(self.relation_vectors, candidates))
         return scores
+
+    def word_addends(self, words: Tensor) -> Tensor:
+        """What each word adds to F(r, m) of every relation, (n,) → (n, R) (Eq. 11)."""
+        assert self.mention is not None
+        vectors = self.mention.word.weight[words]
+        return vectors if self.mention.separate else vectors @ self.relation_vectors.weight.T
 
     @property
     def relation_vectors(self) -> nn.Embedding:
         """r of Eq. 11: the relation vectors of the score, or of the mention term where the score has none."""
-        table = self.mention.relation if self.mention is not None else None
-        table = table if table is not None else self.score.get_submodule("relation")  # type: ignore[assignment]
+        table: nn.Module | None = self.mention.relation if isinstance(self.mention, Mention) else None
+        table = table if table is not None else self.score.get_submodule("relation")
         assert isinstance(table, nn.Embedding)
         return table
 

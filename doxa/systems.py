@@ -15,7 +15,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, did_you_mean
 from doxa.pbe import PBE
-from doxa.scores import SCORES, Mention
+from doxa.scores import SCORES, Mention, SeparateMention
 from doxa.scores.base import ScoreOptions, Sizes
 from doxa.scores.start import smooth_over_graph
 
@@ -296,8 +296,10 @@ def assemble(
     score = SCORES[settings.score](Sizes(entities, relations, settings.dimension), options, generator)
     if settings.training_estimator != "negative":  # a softmax does not depend on α: training would follow rounding
         score.freeze_bias()
-    mention = None
-    if settings.mentions and words:
+    mention: Mention | SeparateMention | None = None
+    if settings.mentions and words and settings.mention_term == "separate":
+        mention = SeparateMention(words, relations)
+    elif settings.mentions and words:
         vectors = 0 if "relation" in score.relation_tables else relations
         mention = Mention(words, settings.dimension, vectors, generator)
     return PBE(score, mention, seen_heads, seen_tails, settings.scale or score.default_scale)
@@ -311,7 +313,8 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
         pbe = assemble(
             settings, entities=entities, relations=relations, words=words, seen_heads=nothing, seen_tails=nothing
         )
-    return sum(parameter.numel() for parameter in pbe.parameters() if parameter.requires_grad)
+    words_apart = set(pbe.mention.parameters()) if isinstance(pbe.mention, SeparateMention) else set()
+    return sum(p.numel() for p in pbe.parameters() if p.requires_grad or p in words_apart)
 
 
 def describe(entities: int = 1, relations: int = 1, dimension: int = 0) -> dict[str, list[dict[str, Any]]]:

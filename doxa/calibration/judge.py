@@ -17,6 +17,12 @@ from doxa.calibration.labels import PRIOR_LABELS
 from doxa.calibration.missing import labeled_without_missing
 from doxa.calibration.proposals import ProposalCurve, is_cheap
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features
+from doxa.calibration.sentences import (
+    SentenceWeights,
+    answerable,
+    fit_sentence_weights,
+    relation_log_probabilities,
+)
 from doxa.calibration.temperatures import Temperatures, fit_mention_exponent, fit_temperatures
 from doxa.calibration.thresholds import Numbers, Thresholds
 from doxa.calibration.unseen import degree_prior, fit_unseen_thresholds
@@ -51,7 +57,8 @@ class Judge:
     triples with an unseen entity (`doxa.calibration.unseen`). `expected_confidence` is the curve to confidences of a
     mixture with as many negatives, `stated_confidence` that of stated beliefs, None where it is the same. `proposals`
     is the curve of new beliefs to credence (`doxa.calibration.proposals`). `contradictions` says how far other known
-    answers lower credence.
+    answers lower credence. `sentence` are the weights for beliefs with an unseen entity and a mention
+    (`doxa.calibration.sentences`).
     """
 
     rule: str
@@ -65,6 +72,7 @@ class Judge:
     proposals: ProposalCurve | None = None
     stated_confidence: Curve | None = None
     contradictions: Contradictions = field(default_factory=Contradictions)
+    sentence: SentenceWeights = field(default_factory=SentenceWeights)
 
     def __repr__(self) -> str:
         count = int((~np.isnan(self.thresholds.by_relation)).sum())
@@ -126,6 +134,7 @@ class Judge:
             expected_confidence=expected,
             proposals=proposals,
             stated_confidence=stated,
+            sentence=fit_sentence_weights(pbe, facts, positives) if held_out else SentenceWeights(),
         )
 
     def _labeled(
@@ -205,7 +214,9 @@ class Judge:
         lowers below ½ is not accepted. A curve that is not calibrated has no use for contradictions.
 
         A belief with an unknown name has the credence NaN. Its verdict comes from the degree of its known entity, or is
-        false where validation had no such beliefs. `memory` bounds the tables of scores in bytes; 0 = automatic.
+        false where validation had no such beliefs. With a mention, credence is the probability of its relation by the
+        sentence (`doxa.calibration.sentences`), whatever the base rate, and the verdict is true from ½ up. `memory`
+        bounds the tables of scores in bytes; 0 = automatic.
         """
         credence, verdict = np.full(len(beliefs), np.nan), np.zeros(len(beliefs), bool)
         rows = np.flatnonzero(beliefs.seen)
@@ -222,6 +233,11 @@ class Judge:
             rows = np.flatnonzero(~beliefs.seen)
             prior, kind = degree_prior(facts, beliefs.take(rows))
             verdict[rows] = prior >= self.unseen.of(kind)
+        rows = np.flatnonzero(answerable(pbe, beliefs) & (beliefs.relation != UNKNOWN))
+        if len(rows):
+            logs = relation_log_probabilities(pbe, facts, beliefs.take(rows), self.sentence).numpy()
+            credence[rows] = np.exp(logs[np.arange(len(rows)), beliefs.relation[rows]])
+            verdict[rows] = credence[rows] >= 0.5
         return credence, verdict
 
     def _scores(
@@ -295,6 +311,7 @@ class Judge:
             "expected_confidence": expected and expected.as_dict(name),
             "proposals": self.proposals and self.proposals.as_dict(name),
             "contradictions": asdict(self.contradictions),
+            "sentence": asdict(self.sentence),
             "stated_confidence": self.stated_confidence and self.stated_confidence.as_dict(name),
         }
 
@@ -322,6 +339,7 @@ class Judge:
             expected_confidence=expected and Curve.from_dict(expected, count, ids),
             proposals=proposals and ProposalCurve.from_dict(proposals, count, ids),
             contradictions=Contradictions(**stored.get("contradictions", {})),
+            sentence=SentenceWeights(**stored.get("sentence", {})),
             stated_confidence=stated and Curve.from_dict(stated, count, ids),
         )
 

@@ -97,7 +97,16 @@ def best_mention_exponent(pair: Tensor, mention: Tensor, truth: Tensor) -> float
     """β/α with the highest likelihood of the truth under softmax(α · pair + β · mention); (n, R), (n, R), (n,) →
     [1/50, 50].
 
-    `pair` is log Pr(r|h,t) and `mention` log Pr(r|m). log α and log β have the prior of `best_temperature`.
+    `pair` is log Pr(r|h,t) and `mention` log Pr(r|m).
+    """
+    alpha, beta = best_weights(pair, mention, truth)
+    return float(np.clip(beta / alpha, 1 / 50, 50))
+
+
+def best_weights(pair: Tensor, mention: Tensor, truth: Tensor) -> tuple[float, float]:
+    """α and β with the highest likelihood of the truth under softmax(α · pair + β · mention); (n, R), (n, R), (n,).
+
+    log α and log β have the prior of `best_temperature`.
     """
     from scipy.optimize import minimize
 
@@ -107,4 +116,4 @@ def best_mention_exponent(pair: Tensor, mention: Tensor, truth: Tensor) -> float
         return -float(joint.gather(1, truth[:, None]).sum()) + 2 * float(np.square(logs).sum())
 
     alpha, beta = np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x)
-    return float(np.clip(beta / alpha, 1 / 50, 50))
+    return float(alpha), float(beta)

@@ -120,7 +120,8 @@ def judge(
     """Judge one belief, or every belief of a file: its credence, and true or false.
 
     A belief is true from its relation's threshold up. A belief of a file that has a name the model never saw is
-    "unknown". The ending of --out decides its format; in RDF and NELL the credence is written as the confidence.
+    "unknown", unless it has a mention: then its credence is the probability of the relation by the sentence. The
+    ending of --out decides its format; in RDF and NELL the credence is written as the confidence.
 
     A credence is a probability in a mixture of true and false beliefs, which the last line states. Beliefs of a source
     that is mostly right, or mostly wrong, need another: --base-rate 0.9. A known fact that contradicts a belief, such
@@ -153,13 +154,15 @@ def judge(
 def _judge_one(
     model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool, base_rate: float | None
 ) -> None:
-    """Print the credence and verdict of one belief, whose names the model must know."""
+    """Print the credence and verdict of one belief, whose names the model must know or its sentence stand in for."""
+    from doxa.inference.judgment import FROM_SENTENCE
     from doxa.render import terminal
 
     head, relation, tail = triple
-    model.vocabularies.entities.require((head, tail))
     model.vocabularies.relations.require(relation)
     judgment = model.judge([triple if mention is None else (*triple, mention, None)], base_rate=base_rate)
+    if not judgment.from_sentence[0]:
+        model.vocabularies.entities.require((head, tail))
     if json_:
         _print_json(judgment)
         terminal.remark(judgment.mixture)
@@ -168,7 +171,7 @@ def _judge_one(
     terminal.say(
         f"{head} · {relation} · {tail}: credence {judgment.credence[0]:.2%}, judged {judgment.verdict[0]}{known}"
     )
-    terminal.remark(judgment.mixture)
+    terminal.remark(FROM_SENTENCE if judgment.from_sentence[0] else judgment.mixture)
 
 
 def _print_json(judgment: Judgment) -> None:

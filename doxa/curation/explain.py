@@ -34,6 +34,7 @@ from doxa.curation.similar import directions
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
+from doxa.data.places import with_places
 from doxa.inference import judge
 from doxa.model import Model
 from doxa.pbe import PBE, log_credence
@@ -98,18 +99,21 @@ def _mention_terms(
     """One addend of F(r, m) for each known word of the mention (Eq. 11)."""
     if pbe.mention is None or not mention:
         return None
-    spelling = words_of(pl.Series([mention]))[0].to_list()
+    bags, names = words_of(pl.Series([mention])), model.vocabularies.entities
+    if model.vocabularies.places:
+        bags = with_places(pl.Series([mention]), names.names_of(belief.head), names.names_of(belief.tail))
+    spelling = bags[0].to_list()
     ids = model.vocabularies.words.ids(pl.Series(spelling, dtype=pl.String))
-    vectors = pbe.mention.word.weight[torch.from_numpy(ids[ids >= 0])]
-    relations, relation = pbe.relation_vectors.weight, int(belief.relation[0])
-    addends = vectors @ relations[relation]
-    others = vectors @ relations[model.vocabularies.relations.id(other.name)] if other else torch.zeros_like(addends)
+    table, relation = pbe.word_addends(torch.from_numpy(ids[ids >= 0])), int(belief.relation[0])
+    addends = table[:, relation]
+    others = table[:, model.vocabularies.relations.id(other.name)] if other else torch.zeros_like(addends)
     known = [word for word, number in zip(spelling, ids, strict=True) if number >= 0]
     words = zip(known, addends.tolist(), (addends - others).tolist(), strict=True)
     batch = Batch.of(belief)
     total = pbe.mention_logits(batch)[0, relation]
     unknown = tuple(word for word, number in zip(spelling, ids, strict=True) if number < 0)
-    return MentionTerms(tuple(Word(*word) for word in words), float(pbe.mention.beta), float(total), unknown)
+    beta = float(total) - float(addends.sum())  # of that relation; 0 without a known word
+    return MentionTerms(tuple(Word(*word) for word in words), beta, float(total), unknown)
 
 
 @torch.no_grad()

@@ -36,7 +36,7 @@ def make_room(model: Model, beliefs: Beliefs, words: bool = True, seed: int = 0)
     entities, entity = _join(old.entities, more.entities)
     relations, relation = _join(old.relations, more.relations)
     all_words, word = _join(old.words, more.words, add=words and model.pbe.mention is not None)
-    vocabularies = Vocabularies(entities, relations, all_words)
+    vocabularies = replace(old, entities=entities, relations=relations, words=all_words)
     new = replace(
         beliefs,
         vocabularies=vocabularies,
@@ -106,6 +106,10 @@ def _add_rows(model: Model, vocabularies: Vocabularies, new: Beliefs, seed: int)
         rows = weights.new_zeros(shape[0] - weights.shape[0], *shape[1:])
         if name.startswith("score.") or name == "mention.relation.weight":
             rows.normal_(std=shape[-1] ** -0.5, generator=generator)
+        elif name == "mention.beta":  # by its words alone, a new relation is as rare as the rarest
+            rows.fill_(float(weights.min()))
+        if weights.ndim == 2:  # the separate mention term has a column for each relation
+            weights = torch.nn.functional.pad(weights, (0, shape[1] - weights.shape[1]))
         state[name] = torch.cat([weights, rows])
     pbe.load_state_dict(state, assign=True)
     return pbe.eval()

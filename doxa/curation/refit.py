@@ -15,6 +15,7 @@ from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
+from doxa.scores import Mention
 from doxa.slots import Slot
 from doxa.training.candidates import candidate_pool
 from doxa.training.gather import SparseStep
@@ -38,7 +39,7 @@ class MovableRows:
         """The rows with these ids, or from one id on; no rows for None."""
         masks = {f"score.{name}.weight": _mask(pbe.entities, entities) for name in pbe.score.entity_tables}
         masks |= {f"score.{name}.weight": _mask(pbe.relations, relations) for name in pbe.score.relation_tables}
-        if pbe.mention is not None:
+        if isinstance(pbe.mention, Mention):
             masks["mention.word.weight"] = _mask(pbe.mention.word.num_embeddings, words)
             if pbe.mention.relation is not None:
                 masks["mention.relation.weight"] = _mask(pbe.relations, relations)

@@ -35,6 +35,7 @@ from doxa.evaluation.ranks import Metrics
 from doxa.inference import judge
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS, Slot
+from doxa.training.words import update_words
 
 EPOCHS, REPLAY = 5, 7
 """Passes over the new beliefs, and old beliefs per new one in each pass."""
@@ -195,6 +196,7 @@ def _learn(
 ) -> None:
     """Fit the movable rows of the grown model, in place."""
     settings = model.settings
+    update_words(grown.pbe, new, settings)
     random = np.random.default_rng([seed, 14])
     size = settings.batch_size or 512
     beliefs = _with_old(grown, new, removed)

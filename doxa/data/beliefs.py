@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from doxa.data.columns import COLUMNS
 from doxa.data.mentions import Ragged, encode_words, words
+from doxa.data.places import MARKED, with_places
 from doxa.data.sources import as_frame
-from doxa.data.vocabulary import Ids, Vocabularies, VocabularyBuilder, id_map
+from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
 from doxa.slots import Slot
 
@@ -85,7 +86,10 @@ class Beliefs:
             put("tail", entity.codes(table["tail"]))
             put("relation", relation.codes(table["relation"]))
             if "mention" in table.columns:
-                mention = encode_words(words(table["mention"]), word.codes)
+                bags = words(table["mention"])
+                if vocabularies is not None and vocabularies.places:
+                    bags = with_places(table["mention"], table["head"], table["tail"])
+                mention = encode_words(bags, word.codes)
                 put("words", mention.values)
                 put("lengths", mention.lengths)
                 texts.append(table["mention"])
@@ -241,14 +245,34 @@ class Beliefs:
             return self
         entities = id_map(self.vocabularies.entities, vocabularies.entities)
         relations = id_map(self.vocabularies.relations, vocabularies.relations)
+        if vocabularies.places and not self.vocabularies.places and self.text is not None:
+            names = self.vocabularies.entities
+            bags = with_places(self.text, names.names_of(self.head), names.names_of(self.tail))
+            mention = encode_words(bags, vocabularies.words.ids)
+        else:
+            mention = self.mention.mapped(id_map(self.vocabularies.words, vocabularies.words))
         return replace(
             self,
             vocabularies=vocabularies,
             head=entities[self.head],
             relation=relations[self.relation],
             tail=entities[self.tail],
-            mention=self.mention.mapped(id_map(self.vocabularies.words, vocabularies.words)),
+            mention=mention,
         )
+
+    def with_places(self, fewest: int = 2) -> Beliefs:
+        """The same beliefs with words also marked by their place around the names of the entities.
+
+        Marked words of fewer than `fewest` beliefs are left out, plain words never.
+        """
+        if self.text is None or self.vocabularies.places:
+            return self
+        names, plain = self.vocabularies.entities, self.vocabularies.words
+        flat = with_places(self.text, names.names_of(self.head), names.names_of(self.tail)).explode(empty_as_null=False)
+        marked = flat.filter(flat.str.contains(MARKED)).value_counts(name="beliefs")
+        marked = marked.filter(pl.col("beliefs") >= fewest).sort("beliefs", marked.columns[0], descending=[True, False])
+        words = Vocabulary(pl.concat([plain.names, marked[marked.columns[0]].alias("name")]), plain.kind)
+        return self.encode(replace(self.vocabularies, words=words, places=True))
 
     def checksum(self) -> str:
         """SHA-256 of all that training reads, by name and in order; a model keeps it as its origin."""

@@ -85,11 +85,16 @@ class Vocabulary:
 
 @dataclass(frozen=True, eq=False)
 class Vocabularies:
-    """The three vocabularies that a set of beliefs is written in."""
+    """The three vocabularies that a set of beliefs is written in.
+
+    `places` says whether the words of a mention are also marked by their place around the names of its entities
+    (`doxa.data.places`).
+    """
 
     entities: Vocabulary
     relations: Vocabulary
     words: Vocabulary
+    places: bool = False
 
 
 class VocabularyBuilder:

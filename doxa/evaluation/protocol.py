@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal, Protocol
 
 import numpy as np
@@ -64,12 +64,15 @@ def ranks(
     use: str = "both",
     mention_exponent: float = 1.0,
     memory: int = 0,
+    from_sentence: Callable[[Beliefs], Tensor] | None = None,
 ) -> Ranks:
     """The rank of each belief's part in that slot, filtered by `known`.
 
     Candidates are all entities or relations; with a `pool` (`TripleIndex.seen`), the entities of the belief's relation.
     For relations, `use` is both, pair (without the mention) or mention (without the entities). A belief with an unknown
-    name has the expected rank of a guess. `memory` bounds the tables of scores in bytes; 0 = automatic.
+    name has the expected rank of a guess, unless its relation is ranked by the mention: by the mention alone, or by
+    `from_sentence`, which scores all relations of such beliefs. `memory` bounds the tables of scores in bytes; 0 =
+    automatic.
     """
     if pool is not None:
         return _ranks_among(ranker, slot, beliefs, known, pool, memory)
@@ -83,7 +86,29 @@ def ranks(
         if slot is Slot.RELATION and use != "pair":
             scores = scores + mention_exponent * ranker.mention_logits(batch)
         _put(result, rows, rank(scores, batch.column(slot), _answers(known, slot, beliefs, rows)))
+    if slot is Slot.RELATION and use != "pair":
+        _rank_unseen(result, ranker, beliefs, from_sentence if use == "both" else None, use, memory)
     return result
+
+
+def _rank_unseen(
+    result: Ranks,
+    ranker: Ranker,
+    beliefs: Beliefs,
+    from_sentence: Callable[[Beliefs], Tensor] | None,
+    use: str,
+    memory: int,
+) -> None:
+    """Rank the relations of beliefs with an unseen entity and a mention, in place; none of them is a known fact."""
+    if use == "both" and from_sentence is None:
+        return
+    unseen = np.flatnonzero(~beliefs.seen & (beliefs.relation >= 0) & (beliefs.mention.lengths > 0))
+    nothing = np.zeros(0, np.int64)
+    for block in ranker.blocks(len(unseen), ranker.relations, memory):
+        part = beliefs.take(unseen[block])
+        batch = Batch.of(part)
+        scores = ranker.mention_logits(batch) if from_sentence is None else from_sentence(part)
+        _put(result, unseen[block], rank(scores, batch.relation, (nothing, nothing)))
 
 
 def _answers(known: TripleIndex, slot: Slot, beliefs: Beliefs, rows: Ids) -> Pairs:

@@ -6,7 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from doxa.evaluation.confidence import ConfidenceErrors, ConfidenceReport, confi
 from doxa.evaluation.popularity import Popularity, popularity_verdicts
 from doxa.evaluation.protocol import CANDIDATE_RULES, Answered, CandidateRule, Ranker, ranks
 from doxa.evaluation.ranks import Metrics, Ranks
+from doxa.evaluation.relations import relation_ranks
 from doxa.inference.judgment import judge
 from doxa.model import TASKS, Model
 from doxa.slots import ENTITY_SLOTS, Slot
@@ -70,14 +71,20 @@ class EntityReport:
 
 @dataclass(frozen=True)
 class RelationReport:
-    """Ranks of missing relations; `filtered_seen` is as in `EntityReport`."""
+    """Ranks of missing relations; for beliefs with mentions also by the entities alone and by the words alone.
+
+    `filtered_seen` is as in `EntityReport`.
+    """
 
     raw: Metrics
     filtered: Metrics
     filtered_seen: Metrics | None = None
+    entities: RelationReport | None = None
+    words: RelationReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        return _as_dict(raw=self.raw, filtered=self.filtered, filtered_seen=self.filtered_seen)
+        parts = {name: part.as_dict() for name in ("entities", "words") if (part := getattr(self, name)) is not None}
+        return _as_dict(raw=self.raw, filtered=self.filtered, filtered_seen=self.filtered_seen) | parts
 
 
 def _as_dict(**metrics: Metrics | None) -> dict[str, Any]:
@@ -275,15 +282,22 @@ class _Inputs:
 
 def _tasks(inputs: _Inputs) -> dict[str, Callable[[], Any]]:
     """What each task runs."""
-    model, ranked, exponent = inputs.model, inputs.ranked, inputs.model.calibration.mention_exponent
+    model, ranked = inputs.model, inputs.ranked
     ranker: Ranker = Answered(model.pbe) if inputs.candidates == "answered" else model.pbe
     return {
         "entity": lambda: inputs.entities(ranker),
-        "relation": lambda: relation_report(ranker, ranked, inputs.known, "both", exponent, inputs.memory),
+        "relation": lambda: _relation(inputs, ranker),
         "classification": lambda: _classification(inputs),
         "confidence": lambda: confidence_report(model, inputs.confident, inputs.memory),
         "calibration": lambda: calibration_report(model, inputs.judged, ranked.where(ranked.seen), inputs.memory),
     }
+
+
+def _relation(inputs: _Inputs, ranker: Ranker) -> RelationReport:
+    """Relation prediction from entities and words, and where there are words from each alone."""
+    parts = relation_ranks(inputs.model, ranker, inputs.ranked, inputs.known, inputs.memory)
+    reports = {name: RelationReport(Metrics.of(part.raw), Metrics.of(part.filtered)) for name, part in parts.items()}
+    return replace(reports["both"], entities=reports.get("entities"), words=reports.get("words"))
 
 
 def _classification(inputs: _Inputs) -> ClassificationReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
@@ -38,10 +38,14 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Answer(Result):
-    """A question ⟨head, relation, tail, mention⟩, with '?' for the missing part, and its most probable candidates."""
+    """A question ⟨head, relation, tail, mention⟩, with '?' for the missing part, and its most probable candidates.
+
+    `note` says what the answer rests on where the model does not know an entity.
+    """
 
     question: tuple[str, str, str, str | None]
     answers: tuple[Candidate, ...]
+    note: str | None = None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.answers)
@@ -66,7 +70,7 @@ class Answer(Result):
         lines = [" · ".join(self.question[:3]) + mention]
         for candidate in self.answers:
             lines.append(f"  {candidate.probability:7.2%}  {candidate.name}{'  (known)' if candidate.known else ''}")
-        return "\n".join(lines)
+        return "\n".join(lines + ([f"  {self.note}"] if self.note else []))
 
     def to_frame(self) -> pl.DataFrame:
         """The completed beliefs, one per candidate: head, relation, tail, mention, probability, known."""
@@ -78,10 +82,8 @@ class Answer(Result):
         return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "question": list(self.question),
-            "answers": [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers],
-        }
+        answers = [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers]
+        return {"question": list(self.question), "answers": answers} | ({"note": self.note} if self.note else {})
 
 
 def completed(answers: Iterable[Answer]) -> pl.DataFrame:
@@ -126,3 +128,10 @@ def largest(table: Tensor, count: int) -> NDArray[np.int64]:
         for row in np.flatnonzero(value[:, count] == value[:, count - 1]):
             places[row] = np.argsort(-table[row].numpy(), kind="stable")[:count]
     return places
+
+
+def sentence_note(unseen: Sequence[str]) -> str:
+    """The note of an answer about entities that the model does not know."""
+    names = " and ".join(repr(name) for name in dict.fromkeys(unseen))
+    verb = "is" if len(set(unseen)) == 1 else "are"
+    return f"{names} {verb} not known to the model: answered from the sentence"

@@ -17,6 +17,8 @@ from doxa.model import Model
 
 NO_CURVE = "calibrate it with labeled or held-out beliefs"
 
+FROM_SENTENCE = "an entity is not known to the model: judged from the sentence"
+
 VERDICTS = ("true", "false", "unknown")
 
 
@@ -24,7 +26,8 @@ VERDICTS = ("true", "false", "unknown")
 class Judgment(Result):
     """Credence and verdict of each belief, in the order of `beliefs`.
 
-    `credence` is NaN for a belief with a name that the model does not know. `accepted` says whether a belief is
+    `credence` is NaN for a belief with a name that the model does not know, unless it has a mention: then credence is
+    the probability of its relation by the sentence, and `from_sentence` is true. `accepted` says whether a belief is
     classified as true, such beliefs included (`doxa.calibration.unseen`). `known` says whether the model's knowledge
     base holds it. `base_rate` is the share of true beliefs in the mixture that the credence holds for, None for a model
     that is not calibrated.
@@ -35,6 +38,7 @@ class Judgment(Result):
     accepted: NDArray[np.bool_]
     known: NDArray[np.bool_]
     base_rate: float | None
+    from_sentence: NDArray[np.bool_]
 
     @property
     def mixture(self) -> str:
@@ -62,14 +66,17 @@ class Judgment(Result):
         return f"Judgment({len(self):,} beliefs: {counts})"
 
     def to_frame(self) -> pl.DataFrame:
-        """The beliefs with the columns credence (null where unknown) and verdict.
+        """The beliefs with the columns credence (null where unknown), verdict, and note where one rests on a sentence.
 
         Beliefs that were already encoded in the model's vocabularies have null for names that these lack.
         """
-        return self.beliefs.to_frame(unknown_names=True).with_columns(
+        frame = self.beliefs.to_frame(unknown_names=True).with_columns(
             pl.Series("credence", self.credence).fill_nan(None),
             pl.Series("verdict", self.verdict.tolist(), dtype=pl.String),
         )
+        if not self.from_sentence.any():
+            return frame
+        return frame.with_columns(pl.when(pl.Series(self.from_sentence)).then(pl.lit(FROM_SENTENCE)).alias("note"))
 
     def as_dict(self) -> dict[str, Any]:
         """One entry per belief, with the columns of `to_frame` and whether it is known; and what credence holds for."""
@@ -97,4 +104,4 @@ def judge(
     )
     known = model.known.contains(encoded.head, encoded.relation, encoded.tail)
     share = None if curve.kind == "none" else base_rate or curve.base_rate
-    return Judgment(beliefs, credence, accepted, known, share)
+    return Judgment(beliefs, credence, accepted, known, share, ~encoded.seen & ~np.isnan(credence))

@@ -9,20 +9,25 @@ import numpy as np
 import polars as pl
 import torch
 
+from doxa.calibration.sentences import relation_log_probabilities
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged, encode_words, words
-from doxa.data.vocabulary import Ids
+from doxa.data.places import with_places
+from doxa.data.vocabulary import UNKNOWN, Ids
 from doxa.errors import UsageError
-from doxa.inference.answer import Answer, Candidate, best_candidates
+from doxa.inference.answer import Answer, Candidate, best_candidates, sentence_note
 from doxa.model import Model
-from doxa.pbe import with_mention
-from doxa.slots import Slot
+from doxa.pbe import softmax, with_mention
+from doxa.slots import ENTITY_SLOTS, Slot
 
 Question = tuple[str, str, str] | tuple[str, str, str, str | None]
 """⟨head, relation, tail⟩ with '?' for the missing part, and a mention if that is the relation."""
 
 FullQuestion = tuple[str, str, str, str | None]
+
+NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+"""No known answers: the knowledge base says nothing of an unseen entity."""
 
 
 @torch.no_grad()
@@ -40,32 +45,40 @@ def ask(
     asked = [_complete(question, number) for number, question in enumerate(questions, start=1)]
     pbe, exponent = model.pbe, model.calibration.mention_exponent
     answers: dict[int, tuple[Candidate, ...]] = {}
+    notes: dict[int, str] = {}
     for group in _groups(model, asked):
         slot, queries, temperature = group.slot, group.queries, group.temperature
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
             batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
             without = known if new_only else None
-            if slot is Slot.RELATION:
+            if group.from_sentence:
+                part, known = queries.take(rows), NOTHING
+                notes |= {number: _note(asked[number], ids) for number, *ids in zip(group.numbers[rows].tolist(),
+                          part.head.tolist(), part.tail.tolist(), strict=True)}  # fmt: skip
+                logs = relation_log_probabilities(pbe, model.trained_facts, part, model.calibration.sentence)
+                distribution = softmax(logs, torch.arange(pbe.relations))
+            elif slot is Slot.RELATION:
                 pair, mention = pbe.distribution(slot, batch), pbe.mention_distribution(batch)
                 distribution = with_mention(pair, mention, exponent, temperature, without)
             else:
                 distribution = pbe.distribution(slot, batch, temperature=temperature, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
-    return [Answer(question, answers[number]) for number, question in enumerate(asked)]
+    return [Answer(question, answers[number], notes.get(number)) for number, question in enumerate(asked)]
 
 
 class _Group(NamedTuple):
     """Questions with the same missing slot and temperature: their numbers, and their ids as beliefs.
 
-    The column of the missing slot is 0 and is not read.
+    The column of the missing slot is 0 and is not read. `from_sentence`: an entity is unseen, the mention answers.
     """
 
     slot: Slot
     temperature: float
     numbers: Ids
     queries: Beliefs
+    from_sentence: bool = False
 
 
 def _groups(model: Model, questions: Sequence[FullQuestion]) -> Iterator[_Group]:
@@ -81,26 +94,46 @@ def _groups(model: Model, questions: Sequence[FullQuestion]) -> Iterator[_Group]
         if slot is not Slot.RELATION:
             yield _Group(slot, getattr(temperatures, str(slot)), numbers, queries)
             continue
+        unseen = (queries.head == UNKNOWN) | (queries.tail == UNKNOWN)
+        if unseen.any():
+            yield _Group(slot, 1.0, numbers[unseen], queries.where(unseen), from_sentence=True)
         for rows, temperature in ((~mentioned, temperatures.relation), (mentioned, temperatures.relation_with_mention)):
-            if rows.any():
-                yield _Group(slot, temperature, numbers[rows], queries.where(rows))
+            if (rows & ~unseen).any():
+                yield _Group(slot, temperature, numbers[rows & ~unseen], queries.where(rows & ~unseen))
 
 
 def _encode(model: Model, questions: Sequence[FullQuestion], slot: Slot) -> Beliefs:
-    """Questions with the same missing slot in the ids of the model; an unknown name is an error."""
+    """Questions with the same missing slot in the ids of the model.
+
+    An unknown name is an error, but for an entity of a relation question that its mention can answer.
+    """
     vocabularies, count = model.vocabularies, len(questions)
     kinds = (vocabularies.entities, vocabularies.relations, vocabularies.entities)
     head, relation, tail = (
         np.zeros(count, np.int64)
         if place is slot
-        else kinds[place].require([str(question[place]) for question in questions])
+        else kinds[place].ids(pl.Series([str(question[place]) for question in questions], dtype=pl.String))
         for place in Slot
     )
     mention = Ragged.empty(count)
     if slot is Slot.RELATION and model.pbe.mention is not None:
         text = pl.Series([question[3] for question in questions], dtype=pl.String)
-        mention = encode_words(words(text), vocabularies.words.ids)
+        bags = words(text)
+        if vocabularies.places:
+            heads, tails = (pl.Series([question[place] for question in questions]) for place in ENTITY_SLOTS)
+            bags = with_places(text, heads, tails)
+        mention = encode_words(bags, vocabularies.words.ids)
+    for place, ids in zip(Slot, (head, relation, tail), strict=True):
+        refused = np.flatnonzero((ids == UNKNOWN) & (mention.lengths == 0))
+        if len(refused):
+            kinds[place].require(str(questions[refused[0]][place]))
     return Beliefs(vocabularies, head, relation, tail, mention, no_confidence(count))
+
+
+def _note(question: FullQuestion, ids: Sequence[int]) -> str:
+    """What an answer about entities with these ids, of which at least one is unseen, rests on."""
+    names = zip((question[0], question[2]), ids, strict=True)
+    return sentence_note([name for name, number in names if number == UNKNOWN])
 
 
 def _missing(question: FullQuestion, number: int) -> Slot:

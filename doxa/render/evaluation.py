@@ -117,7 +117,9 @@ def _entity_rows(report: EntityReport) -> dict[str, Metrics]:
 
 def _relation_rows(report: RelationReport) -> dict[str, Metrics]:
     rows = {"raw": report.raw, "filtered": report.filtered}
-    return rows | ({SEEN: report.filtered_seen} if report.filtered_seen else {})
+    rows |= {SEEN: report.filtered_seen} if report.filtered_seen else {}
+    parts = (("entities alone", report.entities), ("words alone", report.words))
+    return rows | {f"filtered, {name}": part.filtered for name, part in parts if part is not None}
 
 
 def _show_protocol(evaluation: Evaluation) -> None:

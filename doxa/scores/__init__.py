@@ -5,7 +5,7 @@ from doxa.scores.bilinear import Bilinear
 from doxa.scores.complex import Complex
 from doxa.scores.distmult import DistMult
 from doxa.scores.hyperplane import Hyperplane
-from doxa.scores.mention import Mention
+from doxa.scores.mention import Mention, SeparateMention
 from doxa.scores.neural_tensor import NeuralTensor
 from doxa.scores.rotate import Rotate
 from doxa.scores.single_layer import SingleLayer
@@ -28,4 +28,4 @@ SCORES: dict[str, type[Score]] = {
     "rotate": Rotate,
 }
 
-__all__ = ["SCORES", "Mention", "Score"]
+__all__ = ["SCORES", "Mention", "Score", "SeparateMention"]

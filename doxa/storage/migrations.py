@@ -30,6 +30,8 @@ def migrate(manifest: dict[str, Any], weights: Tensors, facts: Tensors) -> tuple
             {"metric" if name == "quality" else name: x for name, x in record.items()} for record in manifest["curve"]
         ]
         manifest = manifest | {"version": 2, "judge": judge, "curve": curve}
+    if "mention_term" not in manifest["settings"]:  # before version 0.2, words were always trained with the score
+        manifest = manifest | {"settings": manifest["settings"] | {"mention_term": "joint"}}
     return manifest, weights, facts
 
 

@@ -67,14 +67,15 @@ def load(folder: Path) -> Model:
     manifest = _manifest(folder)
     _check_files(folder, manifest["files"])
     try:
-        vocabularies = Vocabularies(**{
+        names = {
             plural: Vocabulary(pl.read_parquet(folder / f"{plural}.parquet", glob=False)["name"], kind)
             for plural, kind in VOCABULARIES.items()
-        })  # fmt: skip
+        }
         weights = _aligned(load_file(folder / "weights.safetensors"))
         facts = load_file(folder / "facts.safetensors")
         manifest, weights, facts = migrate(manifest, weights, facts)
         settings = from_saved(manifest["settings"])
+        vocabularies = Vocabularies(**names, places=settings.marks_places)
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
         model = Model(
             settings=settings,

@@ -11,6 +11,7 @@ from torch import Tensor
 from doxa.config import Settings
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
+from doxa.scores import Mention
 
 
 def candidate_pool(pbe: PBE, settings: Settings) -> Candidates:
@@ -20,7 +21,8 @@ def candidate_pool(pbe: PBE, settings: Settings) -> Candidates:
         entities = torch.arange(pbe.entities)
         pool = replace(pool, heads=entities, tails=entities)
     nothing = pool.heads[:0]
-    with_relations = settings.relation_weight or (pbe.mention is not None and settings.mention_weight)
+    with_words = isinstance(pbe.mention, Mention) and settings.mention_weight
+    with_relations = settings.relation_weight or with_words
     return replace(
         pool,
         heads=pool.heads if settings.head_weight else nothing,

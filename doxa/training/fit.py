@@ -35,6 +35,7 @@ from doxa.training.reserve import Reserve
 from doxa.training.steps import Steps
 from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
+from doxa.training.words import fit_words, prepare_words
 
 log = logging.getLogger(__name__)
 
@@ -92,8 +93,10 @@ def train(
     that of the whole command, which calibration and saving belong to; without one, a time budget is for training
     alone. `announce` receives the settings with all automatic values before training starts.
     """
-    beliefs, valid = _prepared(Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid), settings, strict)
+    beliefs, valid = Beliefs.of(beliefs), None if valid is None else Beliefs.of(valid)
+    beliefs, valid, settings = _prepared(beliefs, valid, settings, strict)
     settings = _check(beliefs, settings)
+    every_valid = valid
     unseen = None if valid is None else valid.where(~valid.seen)
     valid = None if valid is None else valid.where(valid.seen)
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
@@ -106,6 +109,8 @@ def train(
         announce(settings)
     with torch_threads(settings.threads):
         pbe = build(beliefs, settings, facts)
+        if not resume:
+            fit_words(pbe, beliefs, every_valid, settings)
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
         reserve = _reserve(pbe, settings, facts, beliefs, valid, deadline)
@@ -247,20 +252,24 @@ def calibrated(result: TrainingResult, report: Report | None = None) -> Model:
 
 def _prepared(
     beliefs: Beliefs, valid: Beliefs | None, settings: Settings, strict: bool
-) -> tuple[Beliefs, Beliefs | None]:
-    """The positives to train on, in vocabularies of the names they use, and the validation beliefs encoded in these."""
+) -> tuple[Beliefs, Beliefs | None, Settings]:
+    """The positives to train on, in vocabularies of the names they use, and the validation beliefs encoded in these.
+
+    The settings have the mention term decided, on which the words depend.
+    """
     positives = beliefs.positives()
     if not len(positives):
         raise UsageError("no belief of the training set is labeled true; there is nothing to train on")
     if not positives.uses_all_names():
         positives = positives.compact()
+    positives, settings = prepare_words(positives, settings)
     if valid is not None and len(valid):
         valid = _encoded_validation(positives, valid, settings, strict)
     if valid is None and settings.validation_fraction:
         positives, valid = split(positives, (settings.validation_fraction,), settings.seed)
     elif valid is not None and settings.validation_fraction:
         positives, valid = _enlarged(positives, valid, settings)
-    return positives, valid if valid is not None and len(valid) else None
+    return positives, valid if valid is not None and len(valid) else None, settings
 
 
 def _enlarged(train: Beliefs, valid: Beliefs, settings: Settings) -> tuple[Beliefs, Beliefs]:

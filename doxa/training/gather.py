@@ -21,7 +21,7 @@ from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.estimators import Candidates, Vectors
 from doxa.pbe import PBE
-from doxa.scores import kernels
+from doxa.scores import Mention, kernels
 from doxa.training.objective import TermWeights, batch_loss
 from doxa.training.weights import TermWeighting
 
@@ -33,7 +33,7 @@ class SparseStep(nn.Module):
         super().__init__()
         self.pbe, self.settings, self.weighting = pbe, settings, weighting
         of_relations = [f"score.{name}.weight" for name in pbe.score.relation_tables]
-        if pbe.mention is not None and pbe.mention.relation is not None:
+        if isinstance(pbe.mention, Mention) and pbe.mention.relation is not None:
             of_relations.append("mention.relation.weight")
         of_entities = [f"score.{name}.weight" for name in pbe.score.entity_tables]
         self._tables = {
