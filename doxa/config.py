@@ -110,6 +110,10 @@ class Settings:
     num_candidates: int = setting(
         0, "Candidates per term, shared by a batch. 0 = 512, or all where there are fewer.", "training", low=0
     )
+    sampling_correction: bool = setting(
+        False, "Let sampled candidates count for all that they stand for (n / N), so that sums estimate exact ones.",
+        "training",
+    )  # fmt: skip
     negative_weight: int = setting(
         10, "k of Eqs 13–16: weight of the negatives (negative estimator).", "training", low=1
     )
@@ -152,7 +156,7 @@ class Settings:
     )
     epochs: int = setting(
         0,
-        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, by the number of beliefs.",
+        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, by their number.",
         "training",
         low=0,
     )

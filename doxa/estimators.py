@@ -24,7 +24,7 @@ from doxa.data.triples import Pairs, TripleIndex
 from doxa.pbe import PBE
 from doxa.scores import Mention
 from doxa.scores.base import VectorScore
-from doxa.scores.pairwise import Distances, PairScores, Places, Products, Scores, scaled, table_of
+from doxa.scores.pairwise import Distances, PairScores, Places, Products, Scores, scaled, shifted, table_of
 from doxa.slots import Slot
 
 LARGE = 1e30
@@ -126,12 +126,14 @@ class Candidates:
     """Ids that every belief of a batch is compared with in each slot, sorted and distinct.
 
     `true` are the places that must not count as false, by slot; None stands for each belief's own truth alone.
+    `log_share` is by slot the logarithm of how many of the pool each candidate stands for: with N of n drawn, n / N.
     """
 
     heads: Tensor
     relations: Tensor
     tails: Tensor
     true: dict[Slot, Places] | None = None
+    log_share: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @classmethod
     def every(cls, pbe: PBE) -> Candidates:
@@ -236,6 +238,7 @@ def terms(
             scores = scaled(tails, pbe.scale)
         else:
             scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
+        scores = shifted(scores, candidates.log_share[slot])
         yield Term(str(slot), weight / 3, truth, scores, true[slot], settings.epsilon)
     if settings.mention_weight and isinstance(pbe.mention, Mention) and len(batch.words):
         mentions = pbe.mention.embed(batch.words, batch.offsets)
@@ -244,7 +247,8 @@ def terms(
             relation, relations = table(batch.relation), table(candidates.relations)
         else:
             relation, relations = vectors.relation, vectors.relations
-        by_mention = pbe.mention.each(mentions, relation), pbe.mention(mentions, relations)
+        table = shifted(pbe.mention(mentions, relations), candidates.log_share[Slot.RELATION])
+        by_mention = pbe.mention.each(mentions, relation), table
         yield Term("mention", settings.mention_weight / 3, *by_mention, true[Slot.RELATION], settings.eta)
 
 

@@ -61,6 +61,9 @@ class PairScores:
     def scaled(self, factor: float) -> PairScores:
         return replace(self, slope=self.slope * factor, offset=self.offset * factor)
 
+    def shifted(self, amount: float) -> PairScores:
+        return replace(self, offset=self.offset + amount)
+
     def table(self) -> Tensor:
         """All scores, (B, C), with gradients where they are wanted."""
         if torch.is_grad_enabled():
@@ -206,6 +209,13 @@ def scaled(scores: Scores, factor: float) -> Scores:
     if factor == 1:
         return scores
     return factor * scores if scores.requires_grad or not scores.is_contiguous() else scores.mul_(factor)
+
+
+def shifted(scores: Scores, amount: float) -> Scores:
+    """The scores plus a number."""
+    if not amount:
+        return scores
+    return scores.shifted(amount) if isinstance(scores, PairScores) else scores + amount
 
 
 def table_of(scores: Scores) -> Tensor:

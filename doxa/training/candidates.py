@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from doxa.config import Settings
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
 from doxa.scores import Mention
+from doxa.slots import Slot
 
 
 def candidate_pool(pbe: PBE, settings: Settings) -> Candidates:
@@ -31,8 +33,11 @@ def candidate_pool(pbe: PBE, settings: Settings) -> Candidates:
     )
 
 
-def draw_candidates(pool: Candidates, count: int, random: np.random.Generator) -> Candidates:
-    """`count` distinct ids per slot, all equally likely; the whole pool where it has fewer."""
+def draw_candidates(pool: Candidates, count: int, random: np.random.Generator, corrected: bool = False) -> Candidates:
+    """`count` distinct ids per slot, all equally likely; the whole pool where it has fewer.
+
+    `corrected` candidates count for all that they stand for: Σ over the pool ≈ n / N · Σ over N of n candidates.
+    """
 
     def draw(ids: Tensor) -> Tensor:
         if count >= len(ids):
@@ -40,4 +45,12 @@ def draw_candidates(pool: Candidates, count: int, random: np.random.Generator) -
         return ids[torch.from_numpy(np.sort(random.choice(len(ids), count, replace=False, shuffle=False)))]
 
     heads, relations = draw(pool.heads), draw(pool.relations)
-    return Candidates(heads, relations, heads if pool.tails is pool.heads else draw(pool.tails))
+    drawn = Candidates(heads, relations, heads if pool.tails is pool.heads else draw(pool.tails))
+    if not corrected:
+        return drawn
+    head, relation, tail = (_log_share(pool.of(slot), drawn.of(slot)) for slot in Slot)
+    return replace(drawn, log_share=(head, relation, tail))
+
+
+def _log_share(pool: Tensor, drawn: Tensor) -> float:
+    return math.log(len(pool) / len(drawn)) if len(drawn) else 0.0

@@ -71,7 +71,7 @@ class SparseStep(nn.Module):
         }
         local = replace(batch, head=head, relation=relation, tail=tail)
         true = candidates.true_places(batch)
-        drawn = Candidates(heads, candidate_relations, tails, true)
+        drawn = Candidates(heads, candidate_relations, tails, true, candidates.log_share)
         loss: Tensor = functional_call(self, small, (local, drawn, term_weights))
         return loss
 

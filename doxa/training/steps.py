@@ -120,4 +120,5 @@ class Steps:
         if self.settings.training_estimator == "exact":
             return self._pool
         random = np.random.default_rng([self.settings.seed, 2, number])
-        return draw_candidates(self._pool, self.settings.num_candidates, random)
+        corrected = self.settings.sampling_correction and self.settings.training_estimator == "sampled"
+        return draw_candidates(self._pool, self.settings.num_candidates, random, corrected)
