@@ -177,8 +177,7 @@ def test_the_race_prefers_a_score_that_fits_the_data(racing, symmetric):
     assert [one["rung"] for one in record["rungs"]] == [1, 1, 1, 2, 2]
     assert record["rungs"][0].keys() >= {"member", "settings", "entity_mrr", "relation_mrr", "accuracy", "steps"}
     assert stages[0].startswith("race 1/2: ")
-    assert f"race: {record['winner']} is best" in stages
-    assert stages[-1] == "training"
+    assert stages.index("training") > stages.index(f"race: {record['winner']} is best")
 
 
 def test_the_choice_repeats_from_the_seed(racing, symmetric):
