@@ -212,7 +212,8 @@ class Settings:
     )
     threads: int = setting(
         0,
-        "Threads of a single worker. 0 = one per core, or OMP_NUM_THREADS; several workers have one each.",
+        "Threads of a single worker; training gives the same weights with any number. 0 = one per core, or "
+        "OMP_NUM_THREADS; several workers have one each.",
         "running",
         low=0,
     )

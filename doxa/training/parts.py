@@ -25,6 +25,7 @@ from doxa.estimators import Candidates, Vectors
 from doxa.pbe import PBE
 from doxa.scores import kernels
 from doxa.scores.base import VectorScore
+from doxa.scores.kernels import Floats
 from doxa.training.gather import Gathered
 from doxa.training.objective import TermWeights, batch_loss, loss_by_hand
 from doxa.training.threads import Threads
@@ -44,11 +45,13 @@ Gradients = list[Tensor | None]
 
 @dataclass(frozen=True, eq=False)
 class RowGradient:
-    """The gradient of a table: contributions to its rows, in the order in which they are added."""
+    """The gradient of a table: contributions to its distinct rows, in the order in which they are added.
+
+    A contribution has places among the distinct ids, and a vector for each.
+    """
 
     ids: Tensor
-    places: Sequence[Tensor]
-    contributions: Sequence[Tensor]
+    contributions: Sequence[tuple[Ids, Floats]]
 
     @property
     def blocks(self) -> list[slice]:
@@ -58,11 +61,11 @@ class RowGradient:
     def block(self, rows: slice) -> tuple[Tensor, Tensor]:
         """The ids of a block, and the sum of the contributions to each."""
         ids = self.ids[rows]
-        summed = self.contributions[0].new_zeros(len(ids), self.contributions[0].shape[1])
-        filled = np.zeros(len(ids), bool)
-        for places, contribution in zip(self.places, self.contributions, strict=True):
-            kernels.add_rows(summed.numpy(), filled, places.numpy(), contribution.numpy(), rows.start)
-        return ids, summed
+        like = self.contributions[0][1]
+        summed, filled = np.zeros((len(ids), like.shape[1]), like.dtype), np.zeros(len(ids), bool)
+        for places, vectors in self.contributions:
+            kernels.add_rows(summed, filled, places, vectors, rows.start)
+        return ids, torch.from_numpy(summed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,9 +103,9 @@ class PartedBatch:
         tables = {ENTITY: (self.entities.ids, of_entities), RELATION: (self.relations.ids, of_relations)}
         made = {}
         for name, (ids, pairs) in tables.items():
-            used = [(places, gradient) for places, gradient in pairs if gradient is not None]
+            used = [(places.numpy(), gradient.numpy()) for places, gradient in pairs if gradient is not None]
             if used:
-                made[name] = RowGradient(ids, *zip(*used, strict=True))
+                made[name] = RowGradient(ids, used)
         return made
 
 

@@ -166,6 +166,16 @@ def test_the_first_error_of_a_task_is_raised():
     threads.close()
 
 
+def test_a_helping_thread_lets_torch_use_one_thread():
+    before, barrier = torch.get_num_threads(), threading.Barrier(2, timeout=30)
+    torch.set_num_threads(3)
+    threads = Threads(2)
+    numbers = threads.run([lambda: (barrier.wait(), torch.get_num_threads())[1]] * 2)
+    threads.close()
+    torch.set_num_threads(before)
+    assert sorted(numbers) == [1, 3]
+
+
 def test_threads_of_a_run_let_torch_use_one_thread_and_give_the_rest_back():
     before, inside = torch.get_num_threads(), set()
     torch.set_num_threads(2)
