@@ -41,5 +41,7 @@ def work(runs, batch, candidates, relations, dimension, entities, validation):
         for product in ("scores", "gradient of queries", "gradient of candidates"):
             assert product
             total += steps * batch * (candidates + candidates + relations) * dimension
-        total += validation * (entities + entities + relations) * dimension
+        for part in ("ranks", "positives", "negatives"):
+            assert part
+            total += validation * (entities + entities + relations) * dimension
     return total

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import doxa
-from doxa import systems
+from doxa import formats, systems
 from doxa.config import Settings, automatic
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -16,7 +16,6 @@ from doxa.errors import DoxaError, UsageError
 from doxa.model import Model
 from doxa.systems import AUTO, RACED, recipe, without_race
 from doxa.training import race, rungs
-from doxa.training.fit import fit_to_folder
 from doxa.training.loop import TrainingLoop
 from doxa.training.race import PORTFOLIO, Attempt, members, ranking
 from doxa.training.rungs import SHARE, Sizes
@@ -96,7 +95,7 @@ FIGURES = [
 
 
 @pytest.mark.parametrize(("figures", "best"), [(figures, 1) for figures in FIGURES])
-def test_members_within_a_hundredth_are_told_apart_by_the_next_figure(figures, best):
+def test_members_within_a_hundredth_are_ordered_by_the_next_figure(figures, best):
     order = ranking([attempt(str(number), *row) for number, row in enumerate(figures)])
     assert [int(one.member) for one in order] == reference.order(figures, 0.01)
     assert int(order[0].member) == best
@@ -187,8 +186,13 @@ def test_the_choice_repeats_from_the_seed(racing, symmetric):
 
 
 def test_the_race_is_kept_in_the_model_folder_and_shown(racing, symmetric, tmp_path, doxa):
-    fit_to_folder(*symmetric, tmp_path / "m", settings=recipe(QUICK))
+    for name, part in zip(("train", "valid"), symmetric, strict=True):
+        formats.write(part.to_frame(), tmp_path / "data" / f"{name}.tsv")
+    options = [word for name, value in QUICK.items() for word in ("--set", f"{name}={value}")]
+    code, text, err = doxa("train", tmp_path / "data", "--out", tmp_path / "m", *options)
     model = Model.load(tmp_path / "m")
+    assert (code, f"Race: {model.origin['race']['winner']} is the best of 3 on " in text) == (0, True)
+    assert "race: complex" in err
     assert model.settings.score == "complex"
     assert json.loads(doxa("info", tmp_path / "m", "--json")[1])["training"]["race"] == model.origin["race"]
     text = doxa("info", tmp_path / "m")[1]
