@@ -46,8 +46,8 @@ def symmetric():
     return split(beliefs(rows), (0.3,), seed=0)
 
 
-def attempt(member, *figures):
-    return Attempt(1, member, {}, 10, *figures)
+def attempt(member, *figures, score="translation", n3=0.0):
+    return Attempt(1, member, {"score": score, "n3": n3}, 10, *figures)
 
 
 def test_the_portfolio_has_scores_that_may_race():
@@ -97,8 +97,19 @@ FIGURES = [
 @pytest.mark.parametrize(("figures", "best"), [(figures, 1) for figures in FIGURES])
 def test_members_within_a_hundredth_are_ordered_by_the_next_figure(figures, best):
     order = ranking([attempt(str(number), *row) for number, row in enumerate(figures)])
-    assert [int(one.member) for one in order] == reference.order(figures, 0.01)
+    assert [int(one.member) for one in order] == reference.order(figures, 0.01, [("translation", 0.0)] * len(figures))
     assert int(order[0].member) == best
+
+
+def test_of_equal_members_of_one_score_the_most_regularized_comes_first():
+    """A score that is equal, too, is not preferred for its regularization."""
+    figures = [(0.641, 0.945, 0.844), (0.639, 0.947, 0.841), (0.638, 0.944, 0.840), (0.5, 0.9, 0.9)]
+    kinds = [("complex", 0.003), ("complex", 0.01), ("distmult", 0.1), ("complex", 0.3)]
+    tried = [attempt(str(number), *row, score=kinds[number][0], n3=kinds[number][1])
+             for number, row in enumerate(figures)]  # fmt: skip
+    order = [int(one.member) for one in ranking(tried)]
+    assert order == reference.order(figures, 0.01, kinds)
+    assert order == [1, 0, 2, 3]
 
 
 def test_relations_come_first_where_most_beliefs_have_mentions():
