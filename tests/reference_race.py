@@ -20,8 +20,12 @@ def core_rows(pairs, size):
     return rows
 
 
-def order(figures, tolerance):
-    """Numbers of members from the best to the worst: those close to the best figure go on to the next figure."""
+def order(figures, tolerance, members):
+    """Numbers of members (score, n3) from the best to the worst.
+
+    Members close to the best figure go on to the next figure. Among those left, the best by the last figure decides
+    which score wins, and the largest n3 of this score comes first.
+    """
     rest, ordered = list(range(len(figures))), []
     while rest:
         close = rest
@@ -29,6 +33,9 @@ def order(figures, tolerance):
             best = max(figures[member][column] for member in close)
             close = [member for member in close if figures[member][column] >= best - tolerance]
         winner = max(close, key=lambda member: figures[member][::-1])
+        for other in close:
+            if members[other][0] == members[winner][0] and members[other][1] > members[winner][1]:
+                winner = other
         ordered.append(winner)
         rest = [member for member in rest if member != winner]
     return ordered
@@ -41,5 +48,7 @@ def work(runs, batch, candidates, relations, dimension, entities, validation):
         for product in ("scores", "gradient of queries", "gradient of candidates"):
             assert product
             total += steps * batch * (candidates + candidates + relations) * dimension
-        total += validation * (entities + entities + relations) * dimension
+        for part in ("ranks", "positives", "negatives"):
+            assert part
+            total += validation * (entities + entities + relations) * dimension
     return total

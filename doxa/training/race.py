@@ -58,7 +58,7 @@ PORTFOLIO: tuple[dict[str, Any], ...] = (
 The most promising come first: beside a short training only the first of them race.
 """
 
-KNOBS = tuple(dict.fromkeys(name for values in PORTFOLIO for name in values))
+KNOBS = tuple(dict.fromkeys(["score", "n3", *(name for values in PORTFOLIO for name in values)]))
 """The settings that members differ in."""
 
 FEWEST_POSITIVES = 20
@@ -234,7 +234,8 @@ def ranking(attempts: Sequence[Attempt], words_first: bool = False) -> list[Atte
     """The attempts from the best to the worst.
 
     By entity MRR; among members within TOLERANCE of the best by relation MRR, then by accuracy. Where most beliefs have
-    mentions (`words_first`), relation MRR comes before entity MRR.
+    mentions (`words_first`), relation MRR comes before entity MRR. Of members of one score that are equal in all three
+    figures, the most regularized comes first: a short run overfits less than the whole training will.
     """
     figures = ["entity_mrr", "relation_mrr", "accuracy"]
     if words_first:
@@ -245,9 +246,10 @@ def ranking(attempts: Sequence[Attempt], words_first: bool = False) -> list[Atte
         for figure in figures:
             best = max(getattr(one, figure) for one in close)
             close = [one for one in close if getattr(one, figure) >= best - TOLERANCE]
-        last = max(close, key=lambda one: tuple(getattr(one, figure) for figure in reversed(figures)))
-        order.append(last)
-        rest.remove(last)
+        best_one = max(close, key=lambda one: tuple(getattr(one, figure) for figure in reversed(figures)))
+        alike = [one for one in close if one.settings["score"] == best_one.settings["score"]]
+        order.append(max(alike, key=lambda one: (one.settings["n3"], one is best_one)))
+        rest.remove(order[-1])
     return order
 
 

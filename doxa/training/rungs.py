@@ -5,9 +5,12 @@ multiplication of a matrix product; a step scores each belief against its candid
 one for the gradient of either side:
 
     work of a step         3 · batch · (2 · candidates + relations) · dimension
-    work of a validation   beliefs · (2 · entities + relations) · dimension
+    work of a validation   3 · beliefs · (2 · entities + relations) · dimension
 
-A race has at most SHARE of the work of race and training together:  race ≤ SHARE / (1 − SHARE) · training.
+A validation ranks each belief, and classifies the belief and a negative. A race has at most SHARE of the work of race
+and training together:
+
+    race ≤ SHARE / (1 − SHARE) · training
 """
 
 from __future__ import annotations
@@ -78,8 +81,8 @@ def step_work(settings: Settings, sizes: Sizes) -> float:
 
 
 def validation_work(settings: Settings, sizes: Sizes, beliefs: int) -> float:
-    """Multiplications of ranking head, relation and tail of so many beliefs."""
-    return float(beliefs) * (2 * sizes.entities + sizes.relations) * settings.dimension
+    """Multiplications of ranking head, relation and tail of so many beliefs, and of classifying as many pairs."""
+    return 3.0 * beliefs * (2 * sizes.entities + sizes.relations) * settings.dimension
 
 
 def training_work(settings: Settings, sizes: Sizes) -> float:

@@ -119,9 +119,8 @@ def table(results: dict[str, Any]) -> str:
             continue
         choices = ", ".join(dict.fromkeys(one["winner"] for one in races)) or "–"
         share = max((one["share_of_work"] for one in races), default=0.0)
-        lines.append(
-            f"| {name} | {best} | {means[best]:.3f} | {choices} | {raced:.3f} | {raced - means[best]:+.3f} | {share:.0%} |"
-        )
+        figures = (f"{means[best]:.3f}", choices, f"{raced:.3f}", f"{raced - means[best]:+.3f}", f"{share:.0%}")
+        lines.append(f"| {name} | {best} | {' | '.join(figures)} |")
     return "\n".join(lines)
 
 

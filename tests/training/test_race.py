@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import doxa
-from doxa import systems
+from doxa import formats, systems
 from doxa.config import Settings, automatic
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -16,7 +16,6 @@ from doxa.errors import DoxaError, UsageError
 from doxa.model import Model
 from doxa.systems import AUTO, RACED, recipe, without_race
 from doxa.training import race, rungs
-from doxa.training.fit import fit_to_folder
 from doxa.training.loop import TrainingLoop
 from doxa.training.race import PORTFOLIO, Attempt, members, ranking
 from doxa.training.rungs import SHARE, Sizes
@@ -47,8 +46,8 @@ def symmetric():
     return split(beliefs(rows), (0.3,), seed=0)
 
 
-def attempt(member, *figures):
-    return Attempt(1, member, {}, 10, *figures)
+def attempt(member, *figures, score="translation", n3=0.0):
+    return Attempt(1, member, {"score": score, "n3": n3}, 10, *figures)
 
 
 def test_the_portfolio_has_scores_that_may_race():
@@ -96,10 +95,21 @@ FIGURES = [
 
 
 @pytest.mark.parametrize(("figures", "best"), [(figures, 1) for figures in FIGURES])
-def test_members_within_a_hundredth_are_told_apart_by_the_next_figure(figures, best):
+def test_members_within_a_hundredth_are_ordered_by_the_next_figure(figures, best):
     order = ranking([attempt(str(number), *row) for number, row in enumerate(figures)])
-    assert [int(one.member) for one in order] == reference.order(figures, 0.01)
+    assert [int(one.member) for one in order] == reference.order(figures, 0.01, [("translation", 0.0)] * len(figures))
     assert int(order[0].member) == best
+
+
+def test_of_equal_members_of_one_score_the_most_regularized_comes_first():
+    """A score that is equal, too, is not preferred for its regularization."""
+    figures = [(0.641, 0.945, 0.844), (0.639, 0.947, 0.841), (0.638, 0.944, 0.840), (0.5, 0.9, 0.9)]
+    kinds = [("complex", 0.003), ("complex", 0.01), ("distmult", 0.1), ("complex", 0.3)]
+    tried = [attempt(str(number), *row, score=kinds[number][0], n3=kinds[number][1])
+             for number, row in enumerate(figures)]  # fmt: skip
+    order = [int(one.member) for one in ranking(tried)]
+    assert order == reference.order(figures, 0.01, kinds)
+    assert order == [1, 0, 2, 3]
 
 
 def test_relations_come_first_where_most_beliefs_have_mentions():
@@ -186,8 +196,13 @@ def test_the_choice_repeats_from_the_seed(racing, symmetric):
 
 
 def test_the_race_is_kept_in_the_model_folder_and_shown(racing, symmetric, tmp_path, doxa):
-    fit_to_folder(*symmetric, tmp_path / "m", settings=recipe(QUICK))
+    for name, part in zip(("train", "valid"), symmetric, strict=True):
+        formats.write(part.to_frame(), tmp_path / "data" / f"{name}.tsv")
+    options = [word for name, value in QUICK.items() for word in ("--set", f"{name}={value}")]
+    code, text, err = doxa("train", tmp_path / "data", "--out", tmp_path / "m", *options)
     model = Model.load(tmp_path / "m")
+    assert (code, f"Race: {model.origin['race']['winner']} is the best of 3 on " in text) == (0, True)
+    assert "race: complex" in err
     assert model.settings.score == "complex"
     assert json.loads(doxa("info", tmp_path / "m", "--json")[1])["training"]["race"] == model.origin["race"]
     text = doxa("info", tmp_path / "m")[1]
