@@ -136,7 +136,8 @@ class Settings:
     )
     epochs: int = setting(
         0,
-        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, the fewer the more beliefs.",
+        "Passes over the training beliefs; a time budget replaces them. "
+        "0 = planned: 20 to 200, the fewer the more beliefs.",
         "training",
         low=0,
     )
