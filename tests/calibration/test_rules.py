@@ -66,7 +66,7 @@ def test_evidence_equals_the_reference(seed, rule):
 
 def test_equal_queries_are_asked_once():
     (pbe, _), sample = random_model(0), world()
-    asked, distribution = {slot: 0 for slot in Slot}, pbe.distribution
+    asked, distribution = dict.fromkeys(Slot, 0), pbe.distribution
 
     def counting(slot, batch, **more):
         asked[slot] += len(batch)
