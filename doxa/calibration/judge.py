@@ -358,7 +358,7 @@ def sample_size(entities: int, beliefs: int, effort: float = 1.0) -> int:
     return most if effort >= 1 else min(most, max(FEWEST_JUDGED, int(effort * most)))
 
 
-def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator, effort: float) -> Beliefs:
+def _affordable(pbe: PBE, beliefs: Beliefs, random: np.random.Generator, effort: float = 1.0) -> Beliefs:
     """A sample small enough to be scored against all entities."""
     most = sample_size(pbe.entities, len(beliefs), effort)
     return beliefs.take(random.permutation(len(beliefs))[:most]) if len(beliefs) > most else beliefs

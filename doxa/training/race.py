@@ -43,15 +43,18 @@ from doxa.training.validation import accuracy
 
 log = logging.getLogger(__name__)
 
+PRODUCTS = {"learning_rate": 0.4, "sampling_correction": True}
+"""Settings that suit scores which are products: they take large steps."""
+
 PORTFOLIO: tuple[dict[str, Any], ...] = (
-    {"score": "complex", "n3": 0.03},
+    {"score": "complex", "n3": 0.03, "dimension": 400, **PRODUCTS},
     {"score": "translation"},
-    {"score": "complex", "n3": 0.1},
+    {"score": "complex", "n3": 0.1, "dimension": 400, **PRODUCTS},
     {"score": "rotate"},
-    {"score": "complex", "n3": 0.01},
-    {"score": "complex", "n3": 0.3},
-    {"score": "distmult", "n3": 0.1},
-    {"score": "complex", "n3": 0.003},
+    {"score": "complex", "n3": 0.01, "dimension": 400, **PRODUCTS},
+    {"score": "complex", "n3": 0.2, "dimension": 400, **PRODUCTS},
+    {"score": "distmult", "n3": 0.1, "dimension": 400, **PRODUCTS},
+    {"score": "complex", "n3": 0.003, "dimension": 400, **PRODUCTS},
 )
 """The members: each is a choice of settings, of those that matter most. All other settings are those of the run.
 

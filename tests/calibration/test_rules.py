@@ -64,6 +64,23 @@ def test_evidence_equals_the_reference(seed, rule):
     assert decision_score(pbe, sample, rule).tolist() == pytest.approx(expected)
 
 
+def test_equal_queries_are_asked_once():
+    (pbe, _), sample = random_model(0), world()
+    asked, distribution = dict.fromkeys(Slot, 0), pbe.distribution
+
+    def counting(slot, batch, **more):
+        asked[slot] += len(batch)
+        return distribution(slot, batch, **more)
+
+    pbe.distribution = counting
+    shares = []
+    log_terms(pbe, sample, report=shares.append)
+    for slot, columns in ((Slot.HEAD, (1, 2)), (Slot.TAIL, (0, 1))):
+        assert asked[slot] == len(np.unique(sample.triples[:, columns], axis=0)) < len(sample)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+
+
 @pytest.mark.parametrize("rule", RULES)
 def test_credence_is_grounded_on_the_evidence_and_with_the_product_the_mention_speaks(rule):
     pbe, slow = random_model(5)
