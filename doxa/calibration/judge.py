@@ -143,7 +143,8 @@ class Judge:
             inputs = scores
             if self.rule == "product":
                 inputs = calibration_input(pbe, labeled, self.rule, self.mention_exponent)
-        curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed)
+        group = np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1)
+        curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed, group)
         log_odds = curve.logit(inputs, relation) - curve.log_odds  # in the mixture of the labels
         return replace(
             self,
