@@ -150,11 +150,18 @@ class Curve:
 
 
 def fit_curve(
-    inputs: Numbers, relation: Ids, label: NDArray[np.int8], relations: int, base_rate: float = 0.0, seed: int = 0
+    inputs: Numbers,
+    relation: Ids,
+    label: NDArray[np.int8],
+    relations: int,
+    base_rate: float = 0.0,
+    seed: int = 0,
+    group: Ids | None = None,
 ) -> Curve:
     """The curve with the lowest cross-validated log loss, fitted to all labels.
 
-    `base_rate` is the share of positives among the beliefs to be judged; 0 takes the share among the labels.
+    `base_rate` is the share of positives among the beliefs to be judged; 0 takes the share among the labels. Beliefs of
+    the same `group`, such as one triple with several mentions, stay together in cross-validation.
     """
     true = label == 1
     if min(true.sum(), (~true).sum()) < MIN_LABELS:
@@ -162,7 +169,7 @@ def fit_curve(
         return Curve.unfitted(relations)
     if len(true) < MIN_RELIABLE:
         log.warning("only %d labeled validation beliefs: too few to tell how well credence is calibrated", len(true))
-    best = fit_shares(inputs, relation, true.astype(float), relations, seed)
+    best = fit_shares(inputs, relation, true.astype(float), relations, seed, group=group)
     share = float(true.mean())
     if best.slope <= 0:
         log.warning(
@@ -186,10 +193,16 @@ def log_odds_of(share: float) -> float:
 
 
 def fit_shares(
-    inputs: Numbers, relation: Ids, share: Numbers, relations: int, seed: int = 0, prior: float = PRIOR
+    inputs: Numbers,
+    relation: Ids,
+    share: Numbers,
+    relations: int,
+    seed: int = 0,
+    prior: float = PRIOR,
+    group: Ids | None = None,
 ) -> Curve:
     """The same for targets between 0 and 1, such as confidences: their expected value given the input."""
-    folds = list(_folds(share, seed))
+    folds = list(_folds(share, seed, group))
 
     def losses_of(kind: str) -> Numbers:
         parts = []
@@ -261,13 +274,16 @@ def _isotonic(logit: Numbers, share: Numbers) -> tuple[Numbers, Numbers]:
     return np.asarray(regression.X_thresholds_, float), np.asarray(regression.y_thresholds_, float)
 
 
-def _folds(share: Numbers, seed: int) -> Iterator[tuple[Ids, Ids]]:
-    """(validation rows, other rows) of each fold, stratified by whether the target reaches ½."""
+def _folds(share: Numbers, seed: int, group: Ids | None = None) -> Iterator[tuple[Ids, Ids]]:
+    """(validation rows, other rows) of each fold, stratified by whether the target reaches ½; groups stay together."""
     random = np.random.default_rng([seed, 6])
     part: Ids = np.zeros(len(share), np.int64)
     for likely in (True, False):
         rows = random.permutation(np.flatnonzero((share >= 0.5) == likely))
         part[rows] = np.arange(len(rows)) % FOLDS
+    if group is not None:
+        first, place = np.unique(group, return_index=True, return_inverse=True)[1:]
+        part = part[first][place.reshape(-1)]
     for number in range(FOLDS):
         yield np.flatnonzero(part == number), np.flatnonzero(part != number)
 

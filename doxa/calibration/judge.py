@@ -171,7 +171,8 @@ class Judge:
             scores, inputs = weights.decision_score(table, relation), table[:, :2].sum(axis=1)
         else:
             scores, inputs = self._scores(pbe, labeled, facts, 0, report)
-        curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed)
+        group = np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1)
+        curve = fit_curve(inputs, relation, label, pbe.relations, settings.base_rate, settings.seed, group)
         log_odds = curve.logit(inputs, relation) - curve.log_odds  # in the mixture of the labels
         return replace(
             self,

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from doxa.calibration.curves import MIN_LABELS, fit_shares
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
-from doxa.data.negatives import corrupt_triples, has_negatives, stack
+from doxa.data.negatives import corrupt_triples, has_negatives, labeled_beliefs, stack
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 
@@ -52,15 +52,15 @@ def labeled_without_missing(
     `facts` are those of training, `known` also has the beliefs themselves. A belief whose corrupted triples are all
     known, or taken for missing facts, is left out.
     """
-    if has_negatives(beliefs):
-        return beliefs
+    chance = None if has_negatives(beliefs) else missing_chance(beliefs, facts, inputs, seed, negatives_from)
+    if chance is None:
+        return labeled_beliefs(beliefs, known, seed, negatives_from)
     negatives, source = corrupt_triples(beliefs, known, seed, negatives_from)
-    chance = missing_chance(beliefs, facts, inputs, seed, negatives_from)
     random = np.random.default_rng([seed, 15])
     false = TripleIndex(np.zeros((0, 3), np.int64), known.entities, known.relations)
     kept: list[Beliefs] = []
     rows: list[Ids] = []
-    for attempt in range(ROUNDS if chance else 0):
+    for attempt in range(ROUNDS):
         missing = _missing(negatives, false, inputs, chance, random)
         kept.append(negatives.where(~missing))
         rows.append(source[~missing])
@@ -70,8 +70,7 @@ def labeled_without_missing(
         source = again[place]
         if not len(source):
             break
-    if kept:
-        negatives, source = Beliefs.concat(kept), np.concatenate(rows)
+    negatives, source = Beliefs.concat(kept), np.concatenate(rows)
     order = np.argsort(source, kind="stable")
     alternating = np.arange(2 * len(source)).reshape(2, -1).T.reshape(-1)
     return stack(beliefs.take(source[order]), negatives.take(order)).take(alternating)

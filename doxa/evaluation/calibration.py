@@ -13,6 +13,7 @@ from doxa.calibration.queries import Queries, held_out_queries
 from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
+from doxa.data.vocabulary import Ids
 from doxa.inference.judgment import judge
 from doxa.model import Model
 from doxa.pbe import log_credence, renormalized
@@ -108,20 +109,25 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: i
         intervals=intervals(credence, true),
         accuracy=float(((credence >= 0.5) == true).mean()),
         answers=answer_reliability(model, asked, memory),
-        ece_floor=ece_floor(credence),
+        ece_floor=ece_floor(credence, np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1)),
     )
 
 
-def ece_floor(credence: Numbers, seed: int = 0, bins: int = BINS) -> float:
-    """The mean ECE of labels drawn from the credences themselves: chance alone, without any error of calibration."""
+def ece_floor(credence: Numbers, group: Ids | None = None, seed: int = 0, bins: int = BINS) -> float:
+    """The mean ECE of labels drawn from the credences themselves: chance alone, without any error of calibration.
+
+    Beliefs of one `group`, the mentions of one triple, are true or false together.
+    """
     random = np.random.default_rng([seed, 16])
-    parts = np.array_split(np.sort(credence), bins)
-    gaps = np.zeros(ROUNDS)
-    for part in parts:
-        if len(part):
-            draws = random.random((ROUNDS, len(part))) < part
-            gaps += np.abs(draws.sum(axis=1) - part.sum())
-    return float(gaps.mean() / len(credence))
+    order = np.argsort(credence, kind="stable")
+    credence, group = credence[order], order if group is None else group[order]
+    sizes = [len(part) for part in np.array_split(order, bins) if len(part)]
+    starts = np.cumsum([0, *sizes[:-1]])
+    total = 0.0
+    for _ in range(ROUNDS):
+        labels = random.random(int(group.max()) + 1)[group] < credence
+        total += float(np.abs(np.add.reduceat(labels - credence, starts)).sum())
+    return total / ROUNDS / len(credence)
 
 
 def reliability_of_share(labeled: Beliefs) -> Reliability:

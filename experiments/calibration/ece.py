@@ -15,9 +15,13 @@ import platform
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 import doxa
+from doxa.data.negatives import labeled_beliefs
+from doxa.evaluation.calibration import Reliability, ece_floor
+from doxa.inference import judge
 
 SMALL = {"score": "complex", "n3": 0.03, "epochs": 60}
 SENTENCES = {"score": "translation", "epochs": 15}
@@ -70,17 +74,21 @@ def measure(name: str, seed: int, data: Path, work: Path) -> dict[str, Any]:
     if not folder.exists():
         doxa.fit(train, valid, seed=seed, threads=1, **SETTINGS[name]).save(folder)
     model = doxa.load(folder).calibrate(valid)
-    report = doxa.evaluate(model, test, tasks="calibration", popularity=False)
-    figures = report.calibration
-    assert figures is not None
+    encoded = test.encode(model.vocabularies)
+    labeled = labeled_beliefs(encoded, model.known.union(encoded.positives().triples), seed=0)
+    labeled = labeled.where(labeled.seen)
+    assert labeled.label is not None
+    credence = judge(model, labeled).credence  # as the task calibration of `doxa evaluate`, without answers
+    figures = Reliability.of(credence, labeled.label == 1)
+    floor = ece_floor(credence, np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1))
     return {
         "seed": seed,
-        "ece": figures.after.ece,
-        "ece_floor": figures.ece_floor,
-        "excess": figures.after.ece - figures.ece_floor,
-        "brier": figures.after.brier,
-        "nll": figures.after.nll,
-        "beliefs": report.protocol["judged"],
+        "ece": figures.ece,
+        "ece_floor": floor,
+        "excess": figures.ece - floor,
+        "brier": figures.brier,
+        "nll": figures.nll,
+        "beliefs": len(labeled),
         "curve": model.calibration.curve.kind,
     }
 

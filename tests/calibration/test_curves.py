@@ -158,6 +158,19 @@ def test_a_simpler_curve_is_kept_where_labels_do_not_show_a_better_one():
     assert kinds.count("platt") >= 7
 
 
+def test_copies_of_a_belief_do_not_make_a_curve_per_relation_look_good():
+    """40 relations of 2 beliefs with 12 mentions each: only folds that keep a belief together see the overfitting."""
+    random = np.random.default_rng(0)
+    group = np.repeat(np.arange(80), 12)
+    inputs, relation = random.normal(size=80)[group], group // 2
+    label = np.where(random.random(80) < 0.5, 1, -1).astype(np.int8)[group]
+    by_rows = fit_curve(inputs, relation, label, 40)
+    by_groups = fit_curve(inputs, relation, label, 40, group=group)
+    assert by_rows.losses["platt by relation"] < by_rows.losses["platt"]
+    assert by_groups.losses["platt by relation"] > by_groups.losses["platt"]
+    assert "by relation" not in by_groups.kind
+
+
 def test_a_small_validation_set_is_warned_of(caplog):
     fit_curve(*world(lambda x, r: logistic(x + 5), count=100), relations=1)
     assert "only 100 labeled validation beliefs" in caplog.text

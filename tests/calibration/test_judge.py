@@ -80,7 +80,8 @@ def test_new_relations_use_what_was_fitted_over_all(model):
 
 def test_refitting_to_the_validation_labels_changes_nothing(model, parts):
     valid = parts[1].encode(model.vocabularies)
-    again = model.calibration.refit(model.pbe, model.settings, model.trained_facts, valid.where(valid.seen))
+    valid = valid.where(valid.seen)
+    again = model.calibration.refit(model.pbe, model.settings, model.trained_facts, valid, model.known)
     assert_alike(again, model.calibration, model.vocabularies.relations)
 
 
