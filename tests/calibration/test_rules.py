@@ -65,7 +65,7 @@ def test_evidence_equals_the_reference(seed, rule):
 
 
 def test_equal_queries_are_asked_once():
-    (pbe, _), sample = random_model(0), world()
+    (pbe, _), sample = random_model(0), world().take(np.arange(40) % 20)
     asked, distribution = dict.fromkeys(Slot, 0), pbe.distribution
 
     def counting(slot, batch, **more):
