@@ -23,9 +23,9 @@ import numpy as np
 import torch
 
 import doxa
-from doxa.config import automatic
 from doxa.lab.bench import machine
 from doxa.systems import build, recipe
+from doxa.training.plan import automatic
 from doxa.training.steps import Steps
 
 PEERS = {"pykeen": ["torch==2.13.0", "pykeen==1.11.1"]}

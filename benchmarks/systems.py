@@ -17,9 +17,10 @@ from pathlib import Path
 import torch
 
 import doxa
-from doxa.config import Settings, automatic
+from doxa.config import Settings
 from doxa.scores import SCORES
 from doxa.systems import SYSTEMS, build, parameters, recipe
+from doxa.training.plan import automatic
 from doxa.training.steps import Steps
 
 WARM_UP = 3

@@ -11,7 +11,6 @@ mapping `score_options`, which `doxa.systems` checks.
 from __future__ import annotations
 
 import math
-import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
@@ -41,14 +40,6 @@ RENAMED = {
 """Names of settings in version 0.1 and what they are called now."""
 
 RENAMED_VALUES = {("decision_rule", "weighed"): "learned"}
-
-BATCH_SIZE, MARGIN_BATCH_SIZE, SMALLEST_BATCH = 512, 1024, 16
-"""Beliefs per step: of a likelihood, of margin ranking whose steps are cheaper, and at least."""
-
-STEPS_PER_EPOCH = 20
-"""Steps that an epoch of few beliefs still takes."""
-
-NUM_CANDIDATES = 512
 
 
 def setting(
@@ -319,34 +310,6 @@ def takes_settings(function: Function) -> Function:
 
 
 FIELDS: dict[str, Field[Any]] = {knob.name: knob for knob in fields(Settings) if knob.name != "named"}
-
-
-def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
-    """The settings with every size that was left open (0) chosen from data and machine; `doxa.training.plan` chooses
-    the epochs."""
-    most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
-    return settings.changed(
-        batch_size=settings.batch_size or min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH)),
-        num_candidates=settings.num_candidates or min(NUM_CANDIDATES, entities),
-        threads=settings.threads or (cores() if settings.workers == 1 else 1),
-    )
-
-
-def cores() -> int:
-    """The cores this process may use; OMP_NUM_THREADS lowers it."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) else available
-
-
-def summary(settings: Settings) -> str:
-    """The automatic choices in a few words."""
-    plural = "s" if settings.threads != 1 else ""
-    by = f"{settings.workers} workers" if settings.workers > 1 else f"{settings.threads} thread{plural}"
-    exact = settings.training_estimator == "exact"
-    candidates = "all candidates" if exact else f"{settings.num_candidates} candidates"
-    length = f"{settings.time_budget:g} seconds" if settings.time_budget else f"{settings.epochs} epochs"
-    return f"{length}, {settings.batch_size} beliefs per step, {candidates}, {by}"
 
 
 def migrate(values: Mapping[str, Any]) -> dict[str, Any]:

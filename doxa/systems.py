@@ -32,7 +32,10 @@ AUTO = "auto"
 RACED = ("translation", "rotate", "distmult", "complex")
 """Scores that may take part in a race."""
 
-FIXED: tuple[dict[str, Any], ...] = ({"score": "complex", "n3": 0.03}, {"score": "translation"})
+FIXED: tuple[dict[str, Any], ...] = (
+    {"score": "complex", "n3": 0.03, "learning_rate": 0.4},
+    {"score": "translation"},
+)
 """Settings in place of a race where none can be run: the first that goes with the other settings.
 
 Complex is for the likelihood with a softmax alone. n3 = 0.03 is best or second best on small dense graphs (kinships,

@@ -93,12 +93,12 @@ def train(
     Example: `doxa train beliefs.tsv --out model --set dimension=100 --time-budget 60`
     """
     began = time.monotonic()
-    from doxa.config import summary
     from doxa.render import terminal
     from doxa.storage import models
     from doxa.systems import recipe
     from doxa.training.deadline import Deadline
     from doxa.training.fit import fit_to_folder
+    from doxa.training.plan import summary
 
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
     settings = recipe(chosen_settings(settings_, set_, **options))
@@ -110,17 +110,10 @@ def train(
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
     with terminal.training_progress() as report, faults_of_data(), _interruptible():
         model = fit_to_folder(
-            beliefs,
-            validation,
-            out,
-            settings=settings,
-            strict=strict,
-            report=report,
-            resume=resume,
-            force=force,
+            beliefs, validation, out, settings=settings, strict=strict, report=report, resume=resume, force=force,
             deadline=Deadline(settings.time_budget, began),
             announce=lambda chosen: terminal.remark(f"training with {summary(chosen)}"),
-        )
+        )  # fmt: skip
     _show_trained(model, out)
 
 

@@ -27,7 +27,7 @@ import polars as pl
 import torch
 
 from doxa import __version__, formats
-from doxa.config import Settings, automatic
+from doxa.config import Settings
 from doxa.data import synthetic
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
@@ -40,6 +40,7 @@ from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
 from doxa.training.executors.workers import Workers
 from doxa.training.loop import TrainingLoop
+from doxa.training.plan import automatic
 from doxa.training.steps import Steps
 from doxa.training.threads import ALONE, Threads, torch_threads
 

@@ -13,8 +13,9 @@ from doxa.render.terminal import MAX_WIDTH, out, say, show_table
 if TYPE_CHECKING:
     from doxa.evaluation.calibration import CalibrationReport, Reliability
     from doxa.evaluation.compare import Comparison, Difference
+    from doxa.evaluation.parts import EntityReport, RelationReport
     from doxa.evaluation.ranks import Metrics
-    from doxa.evaluation.report import EntityReport, Evaluation, RelationReport
+    from doxa.evaluation.report import Evaluation
 
 RANKING = ("mean rank", "MRR", "Hits@1", "Hits@3", "Hits@10")
 

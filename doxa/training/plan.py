@@ -1,10 +1,19 @@
-"""The plan of a run: how many epochs it has, and how often it is validated. Sizes decide, never the clock."""
+"""The plan of a run: its batches, epochs and validations. Sizes decide, never the clock."""
 
 from __future__ import annotations
 
 import math
+import os
 
-from doxa.config import Settings, automatic
+from doxa.config import Settings
+
+BATCH_SIZE, MARGIN_BATCH_SIZE, SMALLEST_BATCH = 512, 1024, 16
+"""Beliefs per step: of a likelihood, of margin ranking whose steps are cheaper, and at least."""
+
+STEPS_PER_EPOCH = 20
+"""Steps that an epoch of few beliefs still takes."""
+
+NUM_CANDIDATES = 512
 
 VISITS, FEWEST_EPOCHS, MOST_EPOCHS = 16e6, 20, 200
 """Beliefs visited in a planned run, all epochs together, and the bounds of its epochs."""
@@ -17,6 +26,33 @@ VALIDATION_SHARE = 0.1
 
 VALIDATIONS, FEWEST_VALIDATIONS = 50, 4
 """Validations of a planned run at most, and those that it has whatever they cost."""
+
+
+def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
+    """The settings with every size that was left open (0) chosen from data and machine, but for the epochs."""
+    most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
+    return settings.changed(
+        batch_size=settings.batch_size or min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH)),
+        num_candidates=settings.num_candidates or min(NUM_CANDIDATES, entities),
+        threads=settings.threads or (cores() if settings.workers == 1 else 1),
+    )
+
+
+def cores() -> int:
+    """The cores this process may use; OMP_NUM_THREADS lowers it."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    return min(available, int(wanted)) if wanted.isdecimal() and int(wanted) else available
+
+
+def summary(settings: Settings) -> str:
+    """The automatic choices in a few words."""
+    plural = "s" if settings.threads != 1 else ""
+    by = f"{settings.workers} workers" if settings.workers > 1 else f"{settings.threads} thread{plural}"
+    exact = settings.training_estimator == "exact"
+    candidates = "all candidates" if exact else f"{settings.num_candidates} candidates"
+    length = f"{settings.time_budget:g} seconds" if settings.time_budget else f"{settings.epochs} epochs"
+    return f"{length}, {settings.batch_size} beliefs per step, {candidates}, {by}"
 
 
 def planned_epochs(beliefs: int) -> int:

@@ -43,18 +43,18 @@ from doxa.training.validation import accuracy
 
 log = logging.getLogger(__name__)
 
-PRODUCTS = {"learning_rate": 0.4, "sampling_correction": True}
-"""Settings that suit scores which are products: they take large steps."""
+PRODUCTS = {"dimension": 400, "learning_rate": 0.4, "sampling_correction": True}
+"""Settings that suit scores which are products: they bear large steps and many dimensions."""
 
 PORTFOLIO: tuple[dict[str, Any], ...] = (
-    {"score": "complex", "n3": 0.03, "dimension": 400, **PRODUCTS},
+    {"score": "complex", "n3": 0.03, **PRODUCTS},
     {"score": "translation"},
-    {"score": "complex", "n3": 0.1, "dimension": 400, **PRODUCTS},
+    {"score": "complex", "n3": 0.1, **PRODUCTS},
     {"score": "rotate"},
-    {"score": "complex", "n3": 0.01, "dimension": 400, **PRODUCTS},
-    {"score": "complex", "n3": 0.2, "dimension": 400, **PRODUCTS},
-    {"score": "distmult", "n3": 0.1, "dimension": 400, **PRODUCTS},
-    {"score": "complex", "n3": 0.003, "dimension": 400, **PRODUCTS},
+    {"score": "complex", "n3": 0.01, **PRODUCTS},
+    {"score": "complex", "n3": 0.2, **PRODUCTS},
+    {"score": "distmult", "n3": 0.1, **PRODUCTS},
+    {"score": "complex", "n3": 0.003, **PRODUCTS},
 )
 """The members: each is a choice of settings, of those that matter most. All other settings are those of the run.
 
@@ -63,6 +63,9 @@ The most promising come first: beside a short training only the first of them ra
 
 KNOBS = tuple(dict.fromkeys(["score", "n3", *(name for values in PORTFOLIO for name in values)]))
 """The settings that members differ in."""
+
+TELLING = ("n3",)
+"""The settings that a member is called by, besides its score."""
 
 FEWEST_POSITIVES = 20
 """True validation beliefs with seen names that a race needs; fewer could not tell members apart."""
@@ -128,8 +131,8 @@ def members(settings: Settings) -> dict[str, Settings]:
 
 
 def name_of(values: dict[str, Any]) -> str:
-    """`complex n3=0.03`: the score of a member and the settings that it was chosen with."""
-    return " ".join([values["score"], *(f"{name}={value:g}" for name, value in values.items() if name != "score")])
+    """`complex n3=0.03`: the score of a member and the settings that tell it from others."""
+    return " ".join([values["score"], *(f"{name}={values[name]:g}" for name in TELLING if name in values)])
 
 
 def chosen(
@@ -292,7 +295,7 @@ def _attempt(rung: int, name: str, settings: Settings, steps: int, data: RaceDat
     """Train a member from scratch for so many steps, and evaluate it."""
     pbe = build(data.train, settings)
     figures = {"entity_mrr": FAILED, "relation_mrr": FAILED, "accuracy": FAILED}
-    executor = SingleProcess(Steps(pbe, data.train, settings))
+    executor = SingleProcess(Steps(pbe, data.train, settings), max(1, settings.threads))
     stage = f"race {rung + 1}/{track.rungs}: {name}"
     try:
         executor.warm_up()

@@ -8,7 +8,7 @@ file: a stopped search goes on where it was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -168,12 +168,7 @@ def tune(
     if "time_budget" not in base and "epochs" not in base:
         base["time_budget"] = max(5.0, round(seconds / TRIAL_SHARE))
     base["score"] = without_race(recipe(base)).score
-    space = {name: values for name, values in search_space(recipe(base), bool(len(train.mention.values))).items()
-             if name not in settings}  # fmt: skip
-    if len(np.unique(train.relation)) == 1:  # nothing to tell apart
-        space = {name: values for name, values in space.items() if name not in ("relation_weight", "mention_weight")}
-    if not space:
-        raise UsageError("every setting that could be searched has a value: there is nothing to search for")
+    space = _free_space(recipe(base), train, settings)
     folder.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = _study(folder / STUDY, int(base.get("seed", 0)))
@@ -205,6 +200,16 @@ def tune(
     with written(folder / BEST) as unfinished:
         unfinished.write_text(as_toml(tuning), encoding="utf-8")
     return tuning
+
+
+def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> SearchSpace:
+    """The search space without the fixed settings, and without the weights of terms that have nothing to learn."""
+    fixed = {*fixed, "relation_weight", "mention_weight"} if len(np.unique(train.relation)) == 1 else fixed
+    whole = search_space(settings, bool(len(train.mention.values)))
+    space = {name: values for name, values in whole.items() if name not in fixed}
+    if not space:
+        raise UsageError("every setting that could be searched has a value: there is nothing to search for")
+    return space
 
 
 def _study(path: Path, seed: int) -> Study:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from hiding import SETTINGS, Hidden, hide, keep, model_of_all, model_of_less, model_of_more, options
 
-from doxa.config import automatic
 from doxa.curation.update import update
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
@@ -26,6 +25,7 @@ from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
 from doxa.training.loop import TrainingLoop
+from doxa.training.plan import automatic
 from doxa.training.steps import Steps
 
 TESTED = 2500

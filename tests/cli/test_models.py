@@ -11,9 +11,10 @@ import pytest
 import doxa as library
 from doxa import formats
 from doxa.cli.models import effective_values
-from doxa.config import Settings, summary
+from doxa.config import Settings
 from doxa.model import Model
 from doxa.render import terminal
+from doxa.training.plan import summary
 from tests.cli.test_cli import QUICK
 from tests.worlds import board
 

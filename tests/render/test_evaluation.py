@@ -8,8 +8,9 @@ import pytest
 from doxa.evaluation.calibration import Reliability
 from doxa.evaluation.compare import Comparison, Difference
 from doxa.evaluation.confidence import ConfidenceErrors
+from doxa.evaluation.parts import ClassificationReport, EntityReport, RelationReport
 from doxa.evaluation.ranks import Metrics
-from doxa.evaluation.report import ClassificationReport, EntityReport, Evaluation, PopularityReport, RelationReport
+from doxa.evaluation.report import Evaluation, PopularityReport
 from doxa.render import terminal
 from doxa.render.evaluation import show_comparison, show_evaluation, show_ranking
 

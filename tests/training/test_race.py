@@ -9,7 +9,7 @@ import pytest
 
 import doxa
 from doxa import formats, systems
-from doxa.config import Settings, automatic
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import DoxaError, UsageError
@@ -17,6 +17,7 @@ from doxa.model import Model
 from doxa.systems import AUTO, RACED, recipe, without_race
 from doxa.training import race, rungs
 from doxa.training.loop import TrainingLoop
+from doxa.training.plan import automatic
 from doxa.training.race import PORTFOLIO, Attempt, members, ranking
 from doxa.training.rungs import SHARE, Sizes
 from tests import reference_race as reference
