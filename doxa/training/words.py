@@ -137,7 +137,7 @@ class Regression:
 
     @torch.no_grad()
     def loss(self, weights: Tensor, strength: float, center: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The mean loss over the beliefs and its gradient, (V + 1, R); β is not regularized."""
+        """The mean loss over the beliefs and its gradient, (V + 1, R); β is regularized towards a center alone."""
         logits = torch.from_numpy(self.features @ weights[:-1].numpy()).add_(weights[-1])
         row = torch.arange(len(logits))
         probability = logits.sub_(logits.amax(1, keepdim=True))
@@ -147,10 +147,12 @@ class Regression:
         error = probability.div_(total)
         error[row, self.relation] -= 1.0
         error *= self.importance[:, None]
-        distance = weights[:-1] if center is None else weights[:-1] - center[:-1]
-        gradient = torch.empty_like(weights)
-        torch.add(torch.from_numpy(self.transposed @ error.numpy()), distance, alpha=strength, out=gradient[:-1])
-        gradient[-1] = error.sum(0)
+        distance = weights.clone() if center is None else weights - center
+        if center is None:
+            distance[-1] = 0.0
+        gradient = distance * strength
+        gradient[:-1] += torch.from_numpy(self.transposed @ error.numpy())
+        gradient[-1] += error.sum(0)
         penalty = strength / 2 * distance.square().sum(dtype=torch.float64)
         value = penalty - (self.importance * log_probability).sum(dtype=torch.float64)
         return value / max(len(row), 1), gradient.div_(max(len(row), 1))
