@@ -7,8 +7,9 @@ comes first. φ(m) of Eq. 11 gains one more word for each of these, written as i
     head…put…tail             a word between them
     head…put into…tail        two words in a row between them; head put… and …into tail next to a name
     have head…tail in         a word at most two before the first name, or after the second
+    head=deposits             a word of a name, wherever it stands
 
-A sentence that does not name both entities has its plain words alone.
+A sentence that does not name both entities has its plain words and the words of the names alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from doxa.data.vocabulary import Vocabulary
 
 MARKED = "[…=]"
 """Found in every marked word and in no plain one."""
+
+NAMED = "="
+"""Found in the marked words of names alone."""
 
 NEAR = 2
 """Words before the first name and after the second that are marked."""
