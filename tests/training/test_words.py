@@ -144,6 +144,26 @@ def test_an_update_moves_words_towards_new_beliefs_from_where_they_are():
     assert torch.equal(pbe.mention.word.weight, unmoved)
 
 
+def test_validation_decides_whether_the_words_of_names_count():
+    """Names that tell the relation are used; names that tell another one than in validation are not."""
+    phrases = {"r0": "is put into", "r1": "comes out of"}
+    rows = [(f"a{i % 4} x{i % 2}", f"r{i % 2}", f"b{i % 3}", "so it is") for i in range(120)]
+    told = _named(Beliefs.of(rows), Beliefs.of(rows[:60]))
+    assert told["head=x0"].abs().sum() > 0.1
+    rows = [(f"a{i % 4} x{i % 2}", f"r{i % 2}", f"b{i % 3}", phrases[f"r{i % 2}"]) for i in range(120)]
+    misled = _named(Beliefs.of(rows), Beliefs.of([(f"x{1 - i % 2}", *row[1:]) for i, row in enumerate(rows[:60])]))
+    assert not misled["head=x0"].any()
+    assert misled["put"].any()
+
+
+def _named(train, valid):
+    """The weights of each word after training on one set and validating on the other."""
+    table, settings = prepare_words(train, recipe(QUICK))
+    pbe = build(table, settings)
+    fit_words(pbe, table, valid.encode(table.vocabularies), settings)
+    return dict(zip(table.vocabularies.words.names, pbe.mention.word.weight, strict=True))
+
+
 def test_separate_words_count_as_parameters():
     joint = parameters(recipe({"mention_term": "joint", "dimension": 5}), 10, 4)
     assert parameters(recipe({"mention_term": "separate", "dimension": 5}), 10, 4, 7) == joint + 7 * 4 + 4
