@@ -247,9 +247,9 @@ def terms(
             relation, relations = table(batch.relation), table(candidates.relations)
         else:
             relation, relations = vectors.relation, vectors.relations
-        table = shifted(pbe.mention(mentions, relations), candidates.log_share[Slot.RELATION])
-        by_mention = pbe.mention.each(mentions, relation), table
-        yield Term("mention", settings.mention_weight / 3, *by_mention, true[Slot.RELATION], settings.eta)
+        by_mention = pbe.mention.each(mentions, relation)
+        scores = shifted(pbe.mention(mentions, relations), candidates.log_share[Slot.RELATION])
+        yield Term("mention", settings.mention_weight / 3, by_mention, scores, true[Slot.RELATION], settings.eta)
 
 
 def estimator(settings: Settings, term: Term, batch: Batch) -> Estimator:

@@ -32,8 +32,8 @@ def belief_score(world, h, r, t):
 
 def mention_score(world, r, words):
     """Eq. 11: F(r, m) = Wᵀφ(m) · r + β, φ(m) the set of words."""
-    total = sum((world.word[w] for w in set(words)), np.zeros(world.relation.shape[1]))
-    return float(total @ world.relation[r]) + world.beta
+    total = sum((world.word[w] for w in set(words)), np.zeros(world.mention_relation.shape[1]))
+    return float(total @ world.mention_relation[r]) + world.beta[r]
 
 
 def softmax_share(value, values):

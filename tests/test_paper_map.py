@@ -34,7 +34,7 @@ MOST_FRAMES = {"ask": 6, "fit": 13}
 """Frames of doxa on the stack where h + r − t is computed or its kernel is called; threads, parts and terms are among
 them in `fit`."""
 
-FAST = {"dimension": 8, "epochs": 2, "threads": 1, "validation_fraction": 0.3, "seed": 0}
+FAST = {"dimension": 8, "epochs": 2, "threads": 1, "validation_fraction": 0.3, "seed": 0, "mention_term": "joint"}
 
 
 def paper_map():

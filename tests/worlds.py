@@ -16,7 +16,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.scores import SCORES
+from doxa.scores import SCORES, SeparateMention
 from doxa.scores.base import Sizes
 from doxa.scores.pairwise import Places, table_of
 from doxa.slots import Slot
@@ -31,8 +31,9 @@ class World:
     entity: np.ndarray
     relation: np.ndarray
     word: np.ndarray
+    mention_relation: np.ndarray
     alpha: float
-    beta: float
+    beta: np.ndarray
     scale: float
     p: int
     seen_heads: list
@@ -155,12 +156,16 @@ def world_of(pbe: PBE, settings: Settings) -> World:
     def array(parameter):
         return parameter.detach().double().numpy()
 
+    separate = isinstance(pbe.mention, SeparateMention)
+    relation = array(pbe.score.relation.weight)
+    beta = array(pbe.mention.beta) if pbe.mention is not None else 0.0
     return World(
         entity=array(pbe.score.entity.weight),
-        relation=array(pbe.score.relation.weight),
+        relation=relation,
+        mention_relation=np.eye(len(relation)) if separate else relation,
         word=array(pbe.mention.word.weight) if pbe.mention is not None else np.zeros((0, settings.dimension)),
         alpha=pbe.score.alpha.item(),
-        beta=pbe.mention.beta.item() if pbe.mention is not None else 0.0,
+        beta=np.broadcast_to(beta, len(relation)),
         scale=pbe.scale,
         p=settings.score_options.get("norm", 2),
         seen_heads=pbe.seen_heads.tolist(),

@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from doxa.calibration.curves import MIN_LABELS
 from doxa.calibration.temperatures import best_weights
-from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN
-from doxa.pbe import PBE
+from doxa.pbe import PBE, renormalized
 from doxa.slots import ENTITY_SLOTS, Slot
 
 SMOOTHING = 1.0
@@ -41,8 +41,8 @@ class SentenceWeights:
     mention: float = 1.0
 
 
-def answerable(pbe: PBE, beliefs: Beliefs) -> Numbers:
-    """Which beliefs have an unseen entity and a mention of known words, (n,) of booleans."""
+def answerable(pbe: PBE, beliefs: Beliefs) -> NDArray[np.bool_]:
+    """Which beliefs have an unseen entity and a mention of known words, (n,)."""
     unseen = (beliefs.head == UNKNOWN) | (beliefs.tail == UNKNOWN)
     return np.asarray(unseen & (beliefs.mention.lengths > 0) & (pbe.mention is not None))
 
@@ -56,7 +56,7 @@ def relation_log_probabilities(
     by_mention = pbe.mention_distribution(Batch.of(beliefs)).log_probabilities.double()
     surprise, known = entity_evidence(facts, beliefs)
     exponent = torch.where(known, weights.mention, 1.0)[:, None]
-    return (exponent * by_mention + weights.entity * surprise).log_softmax(1)
+    return renormalized(exponent * by_mention + weights.entity * surprise)
 
 
 def entity_evidence(facts: TripleIndex, beliefs: Beliefs) -> tuple[Tensor, Tensor]:

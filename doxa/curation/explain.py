@@ -34,7 +34,7 @@ from doxa.curation.similar import directions
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import words as words_of
-from doxa.data.places import with_places
+from doxa.data.vocabulary import UNKNOWN
 from doxa.inference import judge
 from doxa.model import Model
 from doxa.pbe import PBE, log_credence
@@ -99,19 +99,16 @@ def _mention_terms(
     """One addend of F(r, m) for each known word of the mention (Eq. 11)."""
     if pbe.mention is None or not mention:
         return None
-    bags, names = words_of(pl.Series([mention])), model.vocabularies.entities
-    if model.vocabularies.places:
-        bags = with_places(pl.Series([mention]), names.names_of(belief.head), names.names_of(belief.tail))
-    spelling = bags[0].to_list()
-    ids = model.vocabularies.words.ids(pl.Series(spelling, dtype=pl.String))
-    table, relation = pbe.word_addends(torch.from_numpy(ids[ids >= 0])), int(belief.relation[0])
+    vocabulary, relation = model.vocabularies.words, int(belief.relation[0])
+    table = pbe.word_addends(torch.from_numpy(belief.mention.values))
     addends = table[:, relation]
     others = table[:, model.vocabularies.relations.id(other.name)] if other else torch.zeros_like(addends)
-    known = [word for word, number in zip(spelling, ids, strict=True) if number >= 0]
+    known = vocabulary.names_of(belief.mention.values).to_list()
     words = zip(known, addends.tolist(), (addends - others).tolist(), strict=True)
     batch = Batch.of(belief)
     total = pbe.mention_logits(batch)[0, relation]
-    unknown = tuple(word for word, number in zip(spelling, ids, strict=True) if number < 0)
+    spelling = words_of(pl.Series([mention]))[0]
+    unknown = tuple(spelling.filter(pl.Series(vocabulary.ids(spelling) == UNKNOWN)).to_list())
     beta = float(total) - float(addends.sum())  # of that relation; 0 without a known word
     return MentionTerms(tuple(Word(*word) for word in words), beta, float(total), unknown)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from doxa.data.columns import COLUMNS
 from doxa.data.mentions import Ragged, encode_words, words
-from doxa.data.places import MARKED, with_places
+from doxa.data.places import MARKED, encode_with_places, with_places
 from doxa.data.sources import as_frame
 from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
@@ -86,10 +86,11 @@ class Beliefs:
             put("tail", entity.codes(table["tail"]))
             put("relation", relation.codes(table["relation"]))
             if "mention" in table.columns:
-                bags = words(table["mention"])
                 if vocabularies is not None and vocabularies.places:
-                    bags = with_places(table["mention"], table["head"], table["tail"])
-                mention = encode_words(bags, word.codes)
+                    names = (table["head"], table["tail"])
+                    mention = encode_with_places(table["mention"], *names, vocabularies.words)
+                else:
+                    mention = encode_words(words(table["mention"]), word.codes)
                 put("words", mention.values)
                 put("lengths", mention.lengths)
                 texts.append(table["mention"])
@@ -247,8 +248,8 @@ class Beliefs:
         relations = id_map(self.vocabularies.relations, vocabularies.relations)
         if vocabularies.places and not self.vocabularies.places and self.text is not None:
             names = self.vocabularies.entities
-            bags = with_places(self.text, names.names_of(self.head), names.names_of(self.tail))
-            mention = encode_words(bags, vocabularies.words.ids)
+            ends = names.names_of(self.head), names.names_of(self.tail)
+            mention = encode_with_places(self.text, *ends, vocabularies.words)
         else:
             mention = self.mention.mapped(id_map(self.vocabularies.words, vocabularies.words))
         return replace(

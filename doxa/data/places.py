@@ -7,20 +7,26 @@ comes first. φ(m) of Eq. 11 gains one more word for each of these, written as i
     head…put…tail             a word between them
     head…put into…tail        two words in a row between them; head put… and …into tail next to a name
     have head…tail in         a word at most two before the first name, or after the second
+    head=deposits             a word of a name, wherever it stands
 
-A sentence that does not name both entities has its plain words alone.
+A sentence that does not name both entities has its plain words and the words of the names alone.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import polars as pl
 
-from doxa.data.mentions import WORD
+from doxa.data.mentions import WORD, Ragged, encode_words
+from doxa.data.vocabulary import Vocabulary
 
 MARKED = "[…=]"
 """Found in every marked word and in no plain one."""
+
+NAMED = "="
+"""Found in the marked words of names alone."""
 
 NEAR = 2
 """Words before the first name and after the second that are marked."""
@@ -36,6 +42,15 @@ def with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series) -> pl.Seri
     spelled = [_in_order(column) for column in (texts, heads, tails)]
     rows = zip(*(column.to_list() for column in spelled), strict=True)
     return pl.Series(texts.name, [_bag(*row) for row in rows], dtype=pl.List(pl.String))
+
+
+def encode_with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series, vocabulary: Vocabulary) -> Ragged:
+    """φ(m) with marked words as ids; a mention without a known plain word has no words at all."""
+    encoded = encode_words(with_places(texts, heads, tails), vocabulary.ids)
+    plain = ~vocabulary.names.str.contains(MARKED).to_numpy()
+    row = np.repeat(np.arange(len(encoded)), encoded.lengths)
+    known = np.bincount(row[plain[encoded.values]], minlength=len(encoded)) > 0
+    return Ragged.from_lengths(encoded.values[known[row]], encoded.lengths * known)
 
 
 def _in_order(texts: pl.Series) -> pl.Series:

@@ -15,7 +15,7 @@ from doxa.curation.explain import explain
 from doxa.data.beliefs import Beliefs
 from doxa.demo import atlas
 from doxa.errors import BadFile
-from doxa.evaluation.report import Evaluation, evaluate, relation_report
+from doxa.evaluation.report import Evaluation, evaluate
 from doxa.inference import Answer
 from doxa.model import Model
 from doxa.render import plots
@@ -55,7 +55,7 @@ def run(folder: Path, force: bool = False) -> None:
         model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
     with busy("evaluating on the test beliefs"):
         evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
-    _results(model, evaluation, test)
+    _results(evaluation, test)
     _questions(model)
     _suspects(model, train, world.planted, folder)
     plots.learning_curve(model.curve, folder / "learning_curve.png")
@@ -80,11 +80,13 @@ def _clear(folder: Path, force: bool) -> None:
     shutil.rmtree(folder)
 
 
-def _results(model: Model, evaluation: Evaluation, test: Beliefs) -> None:
+def _results(evaluation: Evaluation, test: Beliefs) -> None:
     """Print the metrics beside those of the popularity baseline."""
-    popularity, known = evaluation.popularity, model.known.union(test.triples)
+    popularity = evaluation.popularity
     assert evaluation.entity
     assert evaluation.relation
+    assert evaluation.relation.entities
+    assert evaluation.relation.words
     assert evaluation.classification
     assert popularity
     assert popularity.entity
@@ -93,8 +95,8 @@ def _results(model: Model, evaluation: Evaluation, test: Beliefs) -> None:
     entity = {"popularity baseline": popularity.entity.filtered, "doxa": evaluation.entity.filtered}
     relation = {
         "popularity baseline": popularity.relation.filtered,
-        "doxa, entities alone": relation_report(model.pbe, test, known, "pair").filtered,
-        "doxa, words alone": relation_report(model.pbe, test, known, "mention").filtered,
+        "doxa, entities alone": evaluation.relation.entities.filtered,
+        "doxa, words alone": evaluation.relation.words.filtered,
         "doxa, entities and words": evaluation.relation.filtered,
     }
     accuracy = [

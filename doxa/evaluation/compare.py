@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from doxa.calibration.sentences import answerable
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import has_negatives, labeled_beliefs
@@ -26,6 +27,7 @@ from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Vocabularies, Vocabulary, id_map
 from doxa.errors import CannotAnswer
 from doxa.evaluation.protocol import ranks
+from doxa.evaluation.relations import sentence_scores
 from doxa.evaluation.report import task_names
 from doxa.inference.judgment import judge
 from doxa.model import Model
@@ -214,6 +216,8 @@ class _Sample:
 
 def _sample(models: dict[str, Model], beliefs: Beliefs, seed: int, keep_known: bool) -> _Sample:
     """The beliefs to compare on, without the facts that a model knows, and their negatives."""
+    if any(model.vocabularies.places for model in models.values()):
+        beliefs = beliefs.with_places(fewest=1)
     vocabularies = _union(*(model.vocabularies for model in models.values()), beliefs.vocabularies)
     beliefs = beliefs.encode(vocabularies)
     known = {name: _moved(model.known, model.vocabularies, vocabularies) for name, model in models.items()}
@@ -259,7 +263,7 @@ def _union(*parts: Vocabularies) -> Vocabularies:
         return Vocabulary(pl.concat([one.names for one in vocabularies]).unique(maintain_order=True), kind)
 
     entities, relations = [one.entities for one in parts], [one.relations for one in parts]
-    return Vocabularies(joined("entity", entities), joined("relation", relations), parts[-1].words)
+    return replace(parts[-1], entities=joined("entity", entities), relations=joined("relation", relations))
 
 
 def _moved(facts: TripleIndex, source: Vocabularies, target: Vocabularies) -> TripleIndex:
@@ -295,17 +299,19 @@ def _tasks(model: Model, sample: _Sample, memory: int) -> dict[str, Callable[[],
     assert sample.judged.label is not None
     true = sample.judged.label == 1
 
-    def guessed(each: Numbers, candidates: int) -> Numbers:
+    def guessed(each: Numbers, candidates: int, answered: NDArray[np.bool_] = beliefs.seen) -> Numbers:
         """With the rank of a guess among the names of both models where this one does not know a name."""
-        return np.where(beliefs.seen[:, None], each, (candidates + 1) / 2)
+        return np.where(answered[:, None], each, (candidates + 1) / 2)
 
     def entity() -> Values:
         both = [ranks(model.pbe, slot, beliefs, known, memory=memory).filtered for slot in ENTITY_SLOTS]
         return _rank_metrics(guessed(np.stack(both, axis=1), len(every.entities)), (1, 10))
 
     def relation() -> Values:
-        alone = ranks(model.pbe, Slot.RELATION, beliefs, known, None, "both", exponent, memory).filtered
-        return _rank_metrics(guessed(alone[:, None], len(every.relations)), (1,))
+        scores = sentence_scores(model)
+        alone = ranks(model.pbe, Slot.RELATION, beliefs, known, None, "both", exponent, memory, scores).filtered
+        answered = beliefs.seen | (answerable(model.pbe, beliefs) & (beliefs.relation >= 0))
+        return _rank_metrics(guessed(alone[:, None], len(every.relations), answered), (1,))
 
     def classification() -> Values:
         return {"accuracy": _by_belief(judgment().accepted == true, sample.group)}

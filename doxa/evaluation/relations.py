@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torch import Tensor
 
 from doxa.calibration.sentences import relation_log_probabilities
@@ -13,6 +15,15 @@ from doxa.model import Model
 from doxa.slots import Slot
 
 
+def sentence_scores(model: Model) -> Callable[[Beliefs], Tensor]:
+    """A function that scores all relations of beliefs with an unseen entity and a mention, (n, R)."""
+
+    def scores(unseen: Beliefs) -> Tensor:
+        return relation_log_probabilities(model.pbe, model.trained_facts, unseen, model.calibration.sentence)
+
+    return scores
+
+
 def relation_ranks(
     model: Model, ranker: Ranker, beliefs: Beliefs, known: TripleIndex, memory: int = 0
 ) -> dict[str, Ranks]:
@@ -20,11 +31,7 @@ def relation_ranks(
 
     A belief with an unseen entity is answered from its sentence (`doxa.calibration.sentences`).
     """
-    judge, pbe = model.calibration, model.pbe
-
-    def from_sentence(unseen: Beliefs) -> Tensor:
-        return relation_log_probabilities(pbe, model.trained_facts, unseen, judge.sentence)
-
+    judge, pbe, from_sentence = model.calibration, model.pbe, sentence_scores(model)
     uses = {"both": "both"}
     if pbe.mention is not None and len(beliefs.mention.values):
         uses |= ({"entities": "pair"} if pbe.score.tells_relations else {}) | {"words": "mention"}

@@ -13,7 +13,7 @@ from doxa.calibration.sentences import relation_log_probabilities
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged, encode_words, words
-from doxa.data.places import with_places
+from doxa.data.places import encode_with_places
 from doxa.data.vocabulary import UNKNOWN, Ids
 from doxa.errors import UsageError
 from doxa.inference.answer import Answer, Candidate, best_candidates, sentence_note
@@ -118,11 +118,11 @@ def _encode(model: Model, questions: Sequence[FullQuestion], slot: Slot) -> Beli
     mention = Ragged.empty(count)
     if slot is Slot.RELATION and model.pbe.mention is not None:
         text = pl.Series([question[3] for question in questions], dtype=pl.String)
-        bags = words(text)
         if vocabularies.places:
             heads, tails = (pl.Series([question[place] for question in questions]) for place in ENTITY_SLOTS)
-            bags = with_places(text, heads, tails)
-        mention = encode_words(bags, vocabularies.words.ids)
+            mention = encode_with_places(text, heads, tails, vocabularies.words)
+        else:
+            mention = encode_words(words(text), vocabularies.words.ids)
     for place, ids in zip(Slot, (head, relation, tail), strict=True):
         refused = np.flatnonzero((ids == UNKNOWN) & (mention.lengths == 0))
         if len(refused):

@@ -5,28 +5,36 @@
 over the beliefs with a mention, c their confidence where it is a weight. log Pr(r|m) is an addend of the log credence
 whose parameters no other addend uses, so it has its own optimum. The problem is convex: L-BFGS on all beliefs at once
 repeats exactly. λ is chosen on the validation beliefs, those with unseen entities included: words need no entities.
+Validation also decides whether the words of the entities' names count: where an entity has few facts, its name tells
+which relations it has, elsewhere mostly which ones are known already.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, diags
 from torch import Tensor
 
 from doxa.calibration.temperatures import best_temperature
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import Ragged
+from doxa.data.places import NAMED
+from doxa.estimators import softmax
 from doxa.evaluation.ranks import rank
 from doxa.pbe import PBE
 from doxa.scores import SeparateMention
+from doxa.scores.pairwise import Places
 
 STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3)
 """λ tried from strong to weak, each from the weights of the one before, until validation gets worse."""
+
+TRIAL = 3.0
+"""λ at which validation decides whether the words of the entities' names count."""
 
 UNVALIDATED = 1.0
 """λ where no validation beliefs have mentions."""
@@ -84,6 +92,12 @@ def fit_words(pbe: PBE, beliefs: Beliefs, valid: Beliefs | None, settings: Setti
     if stated is None or len(stated) < FEWEST:
         _put(mention, problem.solve(UNVALIDATED, problem.zeros()), UNVALIDATED)
         return
+    names = beliefs.vocabularies.words.names.str.contains(NAMED).to_numpy()
+    if names.any():
+        plain = problem.without(names)
+        scores = [_mrr(one.logits(stated.mention, one.solve(TRIAL, one.zeros())), stated.relation)
+                  for one in (problem, plain)]  # fmt: skip
+        problem = problem if scores[0] > scores[1] else plain
     weights, best = problem.zeros(), -np.inf
     for strength in STRENGTHS:
         weights = problem.solve(strength, weights)
@@ -126,6 +140,11 @@ class Regression:
         relation = torch.from_numpy(stated.relation)
         return cls(features, features.T.tocsr(), relation, importance, relations)
 
+    def without(self, words: NDArray[np.bool_]) -> Regression:
+        """The same beliefs without these words, (V,), whose weights stay at zero."""
+        kept = diags((~words).astype(np.float32))
+        return replace(self, features=csr_matrix(self.features @ kept), transposed=csr_matrix(kept @ self.transposed))
+
     def zeros(self) -> Tensor:
         """Weights to start from."""
         return torch.zeros(self.features.shape[1] + 1, self.relations)
@@ -137,23 +156,21 @@ class Regression:
 
     @torch.no_grad()
     def loss(self, weights: Tensor, strength: float, center: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The mean loss over the beliefs and its gradient, (V + 1, R); β is not regularized."""
+        """The mean loss over the beliefs and its gradient, (V + 1, R); β is regularized towards a center alone."""
         logits = torch.from_numpy(self.features @ weights[:-1].numpy()).add_(weights[-1])
-        row = torch.arange(len(logits))
-        probability = logits.sub_(logits.amax(1, keepdim=True))
-        truth = probability[row, self.relation]
-        total = probability.exp_().sum(1, keepdim=True)
-        log_probability = truth - total.log().squeeze(1)
-        error = probability.div_(total)
-        error[row, self.relation] -= 1.0
-        error *= self.importance[:, None]
-        distance = weights[:-1] if center is None else weights[:-1] - center[:-1]
-        gradient = torch.empty_like(weights)
-        torch.add(torch.from_numpy(self.transposed @ error.numpy()), distance, alpha=strength, out=gradient[:-1])
-        gradient[-1] = error.sum(0)
+        true = Places(torch.arange(len(logits)), self.relation)
+        estimate = softmax(logits[true], logits, true)
+        error = estimate.weights.mul_(-estimate.factor * self.importance[:, None])
+        error[true] = -estimate.by_truth * self.importance
+        distance = weights.clone() if center is None else weights - center
+        if center is None:
+            distance[-1] = 0.0
+        gradient = distance * strength
+        gradient[:-1] += torch.from_numpy(self.transposed @ error.numpy())
+        gradient[-1] += error.sum(0)
         penalty = strength / 2 * distance.square().sum(dtype=torch.float64)
-        value = penalty - (self.importance * log_probability).sum(dtype=torch.float64)
-        return value / max(len(row), 1), gradient.div_(max(len(row), 1))
+        value = penalty - (self.importance * estimate.value).sum(dtype=torch.float64)
+        return value / max(len(logits), 1), gradient.div_(max(len(logits), 1))
 
     def solve(self, strength: float, start: Tensor, center: Tensor | None = None) -> Tensor:
         """The weights with the smallest loss, found by L-BFGS from a start."""

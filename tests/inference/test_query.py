@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from doxa.calibration.temperatures import Temperatures
 from doxa.data.beliefs import Beliefs
+from doxa.data.places import with_places
 from doxa.errors import DoxaError
 from doxa.inference.answer import completed, largest
 from doxa.model import Model, fit
@@ -46,7 +48,9 @@ def test_answers_equal_the_reference(model):
     assert by_name["1,2"] == pytest.approx(reference.pr_tail(world, h, r, t), rel=1e-4)
     by_name = {c.name: c.probability for c in model.heads("up", "1,2", top=99)}
     assert by_name["1,1"] == pytest.approx(reference.pr_head(world, h, r, t), rel=1e-4)
-    word_ids = [vocabularies.words.id(word) for word in ("one", "step", "up")]
+    marked = with_places(pl.Series(["One step up!"]), pl.Series(["1,1"]), pl.Series(["1,2"]))[0]
+    word_ids = [number for number in vocabularies.words.ids(marked).tolist() if number >= 0]
+    assert {"one", "step", "up", "head=1", "tail=2"} <= {vocabularies.words[number] for number in word_ids}
     by_name = {c.name: c.probability for c in model.relations("1,1", "1,2", mention="One step up!")}
     assert by_name["up"] == pytest.approx(reference.pr_relation_with_mention(world, h, r, t, word_ids), rel=1e-4)
 
@@ -111,7 +115,7 @@ def test_credence_is_a_probability_and_tells_true_from_false(model):
 
 
 def test_a_belief_with_an_unseen_name_has_no_credence(model):
-    unseen = Beliefs.from_frame(board(4)[:1].with_columns(tail=board(4)["tail"][:1] + "?"))
+    unseen = Beliefs.from_frame(board(4, words=False)[:1].with_columns(tail=board(4)["tail"][:1] + "?"))
     assert np.isnan(model.credence(unseen)).all()
 
 
@@ -213,3 +217,37 @@ def test_a_judgment_keeps_the_names_that_the_model_does_not_know(model):
     encoded = model.judge(Beliefs.of(rows).encode(model.vocabularies))
     assert encoded.to_frame()["tail"].to_list() == ["1,2", None, "3,3"]
     assert encoded.to_frame()["credence"].to_list() == judgment.to_frame()["credence"].to_list()
+
+
+def test_a_relation_question_about_an_unseen_entity_is_answered_from_its_sentence(model):
+    answer = model.relations("somewhere", "1,2", mention="right above it is")
+    assert answer[0].name == "up"
+    assert not answer[0].known
+    assert answer.note == "'somewhere' is not known to the model: answered from the sentence"
+    assert answer.as_dict()["note"] == answer.note
+    assert answer.note in str(answer)
+    both = model.relations("here", "there", mention="one step to the right")
+    assert both[0].name == "right"
+    assert both.note.startswith("'here' and 'there' are not known")
+    assert sum(candidate.probability for candidate in both) == pytest.approx(1.0)
+    known = model.relations("1,1", "1,2", mention="one step up")
+    assert known.note is None
+    assert "note" not in known.as_dict()
+
+
+def test_unseen_entities_without_a_sentence_of_known_words_stay_an_error(model):
+    for mention in (None, "", "zzz qqq"):
+        with pytest.raises(DoxaError, match="no entity 'somewhere'"):
+            model.relations("somewhere", "1,2", mention=mention)
+    with pytest.raises(DoxaError, match="no entity 'somewhere'"):
+        model.tails("somewhere", "up")
+
+
+def test_questions_about_seen_and_unseen_entities_keep_their_order(model):
+    questions = [("1,1", "?", "1,2"), ("x", "?", "1,2", "one step up"), ("1,1", "?", "1,2", "one step up")]
+    answers = model.ask(questions)
+    assert [answer.question[0] for answer in answers] == ["1,1", "x", "1,1"]
+    assert [answer.note is not None for answer in answers] == [False, True, False]
+    for number, question in enumerate(questions):
+        alone = model.ask([question])[0]
+        assert [c.name for c in alone] == [c.name for c in answers[number]]
