@@ -19,8 +19,8 @@ PROBE = 128
 """Beliefs that are scored to see how long a query takes."""
 
 LABEL, TEMPERATURE, PROPOSAL = 0.25, 15.0, 2.0
-"""Work in queries, as measured on FB15k: of a label in thresholds and curves, of a query whose temperature is fitted,
-and of a query for proposals."""
+"""Work in queries, rough estimates from one profile on FB15k: of a label in thresholds and curves, of a query whose
+temperature is fitted, and of a query for proposals."""
 
 
 def judging_queries(
