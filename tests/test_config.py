@@ -4,25 +4,22 @@ import os
 
 import pytest
 
-from doxa import config
 from doxa.config import (
     FIELDS,
     GROUPS,
     RENAMED,
     RENAMED_VALUES,
     Settings,
-    automatic,
-    cores,
     describe,
     migrate,
     read_toml,
-    summary,
 )
 from doxa.data.synthetic import generate
 from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.model import fit
 from doxa.systems import checked, from_saved, option_fields, parse_assignments, recipe
-from doxa.training.plan import planned
+from doxa.training import plan
+from doxa.training.plan import automatic, cores, planned, summary
 from tests.worlds import settings_of
 
 OLD_SETTINGS = {
@@ -239,9 +236,9 @@ def test_omp_num_threads_lowers_the_cores(monkeypatch, variable, expected):
 def test_cores_without_affinity_are_those_of_the_machine(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(config.os, "cpu_count", lambda: 5)
+    monkeypatch.setattr(plan.os, "cpu_count", lambda: 5)
     assert cores() == 5
-    monkeypatch.setattr(config.os, "cpu_count", lambda: None)
+    monkeypatch.setattr(plan.os, "cpu_count", lambda: None)
     assert cores() == 1
 
 

@@ -24,7 +24,7 @@ from doxa.render.pages import explanation_page
 from doxa.render.terminal import busy, out, say, show_table, training_progress
 from doxa.training.fit import fit_to_folder
 
-SETTINGS = Settings(score="translation", dimension=100, epochs=30, scale=1.5, patience=0)
+SETTINGS = Settings(score="translation", dimension=100, epochs=30, scale=1.5, patience=0, validate_every=1)
 SUSPECTS, EXPLAINED = 12, 3
 
 QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
