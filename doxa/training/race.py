@@ -48,9 +48,9 @@ PRODUCTS = {"dimension": 400, "learning_rate": 0.4, "sampling_correction": True}
 
 PORTFOLIO: tuple[dict[str, Any], ...] = (
     {"score": "complex", "n3": 0.03, **PRODUCTS},
-    {"score": "translation"},
+    {"score": "translation", "dimension": 400},
     {"score": "complex", "n3": 0.1, **PRODUCTS},
-    {"score": "rotate"},
+    {"score": "rotate", "dimension": 400},
     {"score": "complex", "n3": 0.01, **PRODUCTS},
     {"score": "complex", "n3": 0.2, **PRODUCTS},
     {"score": "distmult", "n3": 0.1, **PRODUCTS},
