@@ -99,10 +99,11 @@ def hinge(true_value, other_values, margin):
 
 
 def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=1e-6, margin=1.0, known=(),
-                  label=1.0):  # fmt: skip
+                  label=1.0, shares=(1, 1, 1)):  # fmt: skip
     """log Pr(h|r,t), log Pr(r|h,t), log Pr(t|h,r), log Pr(r|m) of one belief against candidates.
 
-    A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in.
+    A candidate that is the truth, or makes another known triple, is left out; softmaxes take the truth back in. There,
+    a candidate counts for as many as `shares` says, of heads, relations and tails.
     """
     h, r, t, words = belief
     positives = {*known, (h, r, t)}
@@ -116,6 +117,7 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
         "tail": (true, [score(world, h, r, x) for x in tails], epsilon),
         "mention": (mention_score(world, r, words), [mention_score(world, x, words) for x in relations], eta),
     }
+    stands_for = dict(zip(("head", "relation", "tail"), shares, strict=True)) | {"mention": shares[1]}
     estimates = {}
     for name, (value, others, floor) in groups.items():
         if name == "mention" and not words:
@@ -125,7 +127,8 @@ def log_estimates(world, belief, candidates, estimator, k=10, epsilon=1e-6, eta=
         elif estimator == "margin":
             estimates[name] = hinge(value, others, margin)
         else:
-            estimates[name] = math.log(softmax_share(value, [value, *others]))
+            total = math.exp(value) + stands_for[name] * sum(math.exp(other) for other in others)
+            estimates[name] = value - math.log(total)
     return estimates
 
 

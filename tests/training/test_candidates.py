@@ -1,6 +1,10 @@
 """Candidates for training and negatives for classification."""
 
+import math
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,6 +12,7 @@ from hypothesis import strategies as st
 from doxa.data.negatives import corrupt_triples
 from doxa.data.triples import TripleIndex
 from doxa.estimators import Candidates
+from doxa.slots import Slot
 from doxa.training.candidates import candidate_pool, draw_candidates
 from tests.worlds import beliefs, random_pbe, settings_of
 
@@ -40,6 +45,22 @@ def test_every_candidate_is_equally_likely():
         counts[draw_candidates(Candidates.every(pbe), 4, random).heads] += 1
     assert counts[-1] == 0  # never seen as head
     assert (counts[:-1] - 400).abs().max() < 90  # mean 400, standard deviation 18
+
+
+def test_corrected_candidates_stand_for_the_whole_pool():
+    """The sum of a number over the pool is, on average, that of the candidates times what each stands for."""
+    pbe, _ = random_pbe(0, entities=21)
+    pool, random = Candidates.every(pbe), np.random.default_rng(0)
+    numbers = torch.rand(21, generator=torch.Generator().manual_seed(0))
+    sums = []
+    for _ in range(2000):
+        drawn = draw_candidates(pool, 4, random, corrected=True)
+        sums.append(math.exp(drawn.log_share[Slot.TAIL]) * float(numbers[drawn.tails].sum()))
+    assert np.mean(sums) == pytest.approx(float(numbers[pool.tails].sum()), rel=0.02)
+    assert draw_candidates(pool, 4, random).log_share == (0, 0, 0)
+    assert draw_candidates(pool, 1000, random, corrected=True).log_share == (0, 0, 0)
+    nothing = replace(pool, heads=pool.heads[:0])
+    assert draw_candidates(nothing, 4, random, corrected=True).log_share[Slot.HEAD] == 0
 
 
 def test_the_pool_is_empty_where_no_term_has_a_weight():

@@ -1,6 +1,7 @@
 """The objective against the reference: Eqs 4 and 5, margin ranking, term weights and regularization."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -123,6 +124,18 @@ def test_every_term_of_the_objective_moves_its_vectors(term, parameter):
         terms = reference.log_estimates(world, row, (HEADS, LINKS, TAILS), "sampled")
         expected -= (1.0 if math.isnan(c) else c) * terms[term.removesuffix("_weight")] / 3
     assert loss.item() == pytest.approx(expected)
+
+
+def test_corrected_candidates_count_for_all_that_they_stand_for():
+    s = settings_of(dimension=3, scale=1.5)
+    pbe, world = random_pbe(12)
+    shares = (7 / 4, 4 / 3, 5 / 2)
+    drawn = replace(candidates(), log_share=tuple(math.log(share) for share in shares))
+    expected = 0.0
+    for row, c in zip(ROWS, CONFIDENCE, strict=True):
+        terms = reference.log_estimates(world, row, (HEADS, LINKS, TAILS), "sampled", shares=shares)
+        expected -= (1.0 if math.isnan(c) else c) * sum(terms.values()) / 3
+    assert batch_loss(pbe, batch(), drawn, s).item() == pytest.approx(expected)
 
 
 KINDS = [

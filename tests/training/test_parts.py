@@ -59,7 +59,7 @@ def test_parts_give_the_loss_and_gradients_of_the_objective(score, way, small_pa
     rows = np.array([2, 1, 0])
     drawn = Candidates.every(pbe)
     if settings.estimator != "exact":
-        drawn = draw_candidates(drawn, 2, np.random.default_rng(1))
+        drawn = draw_candidates(drawn, 2, np.random.default_rng(1), settings.training_estimator == "sampled")
     plain = batch_loss(pbe, Batch.of(TRAIN, rows), drawn, settings)
     dense = gradients(pbe, plain)
     batch = PartedBatch.of(TRAIN, rows, drawn)
