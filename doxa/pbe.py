@@ -86,7 +86,7 @@ class PBE(nn.Module):
     def count_loops(self, facts: TripleIndex) -> None:
         """Set λ from the training facts; called when the model is built or loaded."""
         factor = np.minimum(facts.loop_shares / COMMON_LOOPS, 1.0)
-        self.log_loop_factor = torch.from_numpy(np.log(factor)).to(self.log_loop_factor.dtype)
+        self.log_loop_factor = torch.from_numpy(np.log(factor)).to(self.score.entity.weight.dtype)
 
     @property
     def entities(self) -> int:

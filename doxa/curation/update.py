@@ -26,6 +26,7 @@ from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
+from doxa.data.places import plain_words
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
@@ -155,7 +156,7 @@ def update(
         "labels": 0 if labeled is None else len(labeled),
         "new_entities": len(grown.vocabularies.entities) - len(model.vocabularies.entities),
         "new_relations": len(grown.vocabularies.relations) - len(model.vocabularies.relations),
-        "new_words": len(grown.vocabularies.words) - len(model.vocabularies.words),
+        "new_words": plain_words(grown.vocabularies.words) - plain_words(model.vocabularies.words),
         "seconds": round(time.monotonic() - start, 3),
     }
     content = str(model.origin.get("sha256", "")) + new_beliefs.checksum() + removed.checksum()

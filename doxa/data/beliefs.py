@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from doxa.data.columns import COLUMNS
 from doxa.data.mentions import Ragged, encode_words, words
-from doxa.data.places import MARKED, encode_with_places, with_places
+from doxa.data.places import MARKED, encode_with_places, plain_words, with_places
 from doxa.data.sources import as_frame
 from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
@@ -160,7 +160,7 @@ class Beliefs:
         ]
         if len(self.mention.values):
             parts.append(
-                f"{np.count_nonzero(self.mention.lengths):,} mentions of {len(self.vocabularies.words):,} words"
+                f"{np.count_nonzero(self.mention.lengths):,} mentions of {plain_words(self.vocabularies.words):,} words"
             )
         if not np.isnan(self.confidence).all():
             parts.append(f"{np.count_nonzero(~np.isnan(self.confidence)):,} confidences")

@@ -53,6 +53,11 @@ def encode_with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series, voc
     return Ragged.from_lengths(encoded.values[known[row]], encoded.lengths * known)
 
 
+def plain_words(vocabulary: Vocabulary) -> int:
+    """The number of words without a mark."""
+    return int((~vocabulary.names.str.contains(MARKED)).sum())
+
+
 def _in_order(texts: pl.Series) -> pl.Series:
     return texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
 

@@ -233,7 +233,7 @@ def _tasks(inputs: _Inputs) -> dict[str, Callable[[], Any]]:
 def _relation(inputs: _Inputs, ranker: Ranker) -> RelationReport:
     """Relation prediction from entities and words, and where there are words from each alone."""
     parts = relation_ranks(inputs.model, ranker, inputs.ranked, inputs.known, inputs.memory)
-    reports = {name: RelationReport(Metrics.of(part.raw), Metrics.of(part.filtered)) for name, part in parts.items()}
+    reports = {name: _of_relations(part, inputs.ranked) for name, part in parts.items()}
     return replace(reports["both"], entities=reports.get("entities"), words=reports.get("words"))
 
 
@@ -313,6 +313,10 @@ def relation_report(
 ) -> RelationReport:
     """Ranks of the relation of every belief; `use` is both, pair or mention."""
     result = ranks(ranker, Slot.RELATION, beliefs, known, None, use, mention_exponent, memory)
+    return _of_relations(result, beliefs)
+
+
+def _of_relations(result: Ranks, beliefs: Beliefs) -> RelationReport:
     return RelationReport(Metrics.of(result.raw), Metrics.of(result.filtered), _of_seen(beliefs, result))
 
 

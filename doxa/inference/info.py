@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from doxa.config import GROUPS
+from doxa.data.places import plain_words
 from doxa.data.results import Result
 from doxa.model import Model
 
@@ -51,7 +52,7 @@ def info(model: Model) -> Info:
         score=model.settings.score,
         entities=len(vocabularies.entities),
         relations=len(vocabularies.relations),
-        words=len(vocabularies.words) if model.pbe.mention is not None else 0,
+        words=plain_words(vocabularies.words) if model.pbe.mention is not None else 0,
         facts=len(model.known),
         settings={group: model.settings.group(group) for group in GROUPS},
         training=dict(model.origin) | ({"last_epoch": dict(model.curve[-1])} if model.curve else {}),

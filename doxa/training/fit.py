@@ -18,6 +18,7 @@ from doxa.calibration.judge import Judge
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.negatives import has_negatives
+from doxa.data.places import plain_words
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.unseen import check_names
@@ -237,7 +238,7 @@ def calibrated(result: TrainingResult, report: Report | None = None) -> Model:
             "validation_beliefs": 0 if valid is None else len(valid),
             "entities": len(beliefs.vocabularies.entities),
             "relations": len(beliefs.vocabularies.relations),
-            "words": len(beliefs.vocabularies.words),
+            "words": plain_words(beliefs.vocabularies.words),
             "sha256": beliefs.checksum(),
             "epochs": state.epoch,
             "seconds": round(state.seconds, 3),

@@ -6,7 +6,8 @@ over the beliefs with a mention, c their confidence where it is a weight. log Pr
 whose parameters no other addend uses, so it has its own optimum. The problem is convex: L-BFGS on all beliefs at once
 repeats exactly. λ is chosen on the validation beliefs, those with unseen entities included: words need no entities.
 Validation also decides whether the words of the entities' names count: where an entity has few facts, its name tells
-which relations it has, elsewhere mostly which ones are known already.
+which relations it has, elsewhere mostly which ones are known already. With few validation beliefs, λ is chosen by
+cross-validation of the training beliefs, and the words of names do not count.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix, diags
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from doxa.calibration.temperatures import best_temperature
 from doxa.config import Settings
@@ -36,8 +38,17 @@ STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3)
 TRIAL = 3.0
 """λ at which validation decides whether the words of the entities' names count."""
 
+WEAK_STRENGTHS = (0.1, 0.03, 0.01)
+"""λ that cross-validation tries as well: no temperature sharpens the weights that it chooses."""
+
 UNVALIDATED = 1.0
-"""λ where no validation beliefs have mentions."""
+"""λ where a single belief has a mention."""
+
+FOLDS = 5
+"""Parts of the training beliefs that cross-validation holds out in turn."""
+
+MAX_CROSS_VALIDATED = 5000
+"""Training beliefs used for cross-validation, at most."""
 
 ITERATIONS = 30
 """L-BFGS iterations for each λ at most. More change the validation MRR of real data by less than .002."""
@@ -89,10 +100,11 @@ def fit_words(pbe: PBE, beliefs: Beliefs, valid: Beliefs | None, settings: Setti
         return
     problem = Regression.of(beliefs, pbe.relations, settings)
     stated = None if valid is None else _stated(valid.positives())
-    if stated is None or len(stated) < FEWEST:
-        _put(mention, problem.solve(UNVALIDATED, problem.zeros()), UNVALIDATED)
-        return
     names = beliefs.vocabularies.words.names.str.contains(NAMED).to_numpy()
+    if stated is None or len(stated) < FEWEST:
+        strength = cross_validated(_stated(beliefs), names, pbe.relations, settings)
+        _put(mention, problem.without(names).solve(strength, problem.zeros()), strength)
+        return
     if names.any():
         plain = problem.without(names)
         scores = [_mrr(one.logits(stated.mention, one.solve(TRIAL, one.zeros())), stated.relation)
@@ -107,6 +119,36 @@ def fit_words(pbe: PBE, beliefs: Beliefs, valid: Beliefs | None, settings: Setti
             break
         best = mrr
         _put(mention, weights / best_temperature(logits, torch.from_numpy(stated.relation)), strength)
+
+
+def cross_validated(stated: Beliefs, names: NDArray[np.bool_], relations: int, settings: Settings) -> float:
+    """The λ with the highest likelihood of held-out training beliefs, without the words `names`, (V,).
+
+    All mentions of a triple are held out together. λ gets weaker until the likelihood no longer rises.
+    """
+    random = np.random.default_rng(settings.seed)
+    if len(stated) > MAX_CROSS_VALIDATED:
+        stated = stated.take(random.permutation(len(stated))[:MAX_CROSS_VALIDATED])
+    fold = folds(stated, random)
+    parts = [(Regression.of(stated.where(fold != one), relations, settings).without(names), stated.where(fold == one))
+             for one in np.unique(fold)]  # fmt: skip
+    if len(parts) < 2:
+        return UNVALIDATED
+    weights, best, chosen = [problem.zeros() for problem, _ in parts], -np.inf, UNVALIDATED
+    for strength in (*STRENGTHS, *WEAK_STRENGTHS):
+        weights = [problem.solve(strength, start) for (problem, _), start in zip(parts, weights, strict=True)]
+        likelihood = sum(_log_likelihood(problem.logits(withheld.mention, one), withheld.relation)
+                         for (problem, withheld), one in zip(parts, weights, strict=True))  # fmt: skip
+        if likelihood <= best:
+            break
+        best, chosen = likelihood, strength
+    return chosen
+
+
+def folds(beliefs: Beliefs, random: np.random.Generator) -> NDArray[np.int64]:
+    """A number below FOLDS for each belief, (n,), the same for all beliefs of a triple."""
+    triples, triple = np.unique(beliefs.triples, axis=0, return_inverse=True)
+    return random.permutation(np.arange(len(triples)) % FOLDS)[triple.reshape(-1)]
 
 
 def update_words(pbe: PBE, beliefs: Beliefs, settings: Settings) -> None:
@@ -195,6 +237,10 @@ def _stated(beliefs: Beliefs) -> Beliefs:
 def _matrix(mentions: Ragged, words: int) -> csr_matrix:
     ones: NDArray[np.float32] = np.ones(len(mentions.values), np.float32)
     return csr_matrix((ones, mentions.values, mentions.offsets), shape=(len(mentions), words))
+
+
+def _log_likelihood(logits: Tensor, relation: NDArray[np.int64]) -> float:
+    return -float(cross_entropy(logits.double(), torch.from_numpy(relation), reduction="sum"))
 
 
 def _mrr(logits: Tensor, relation: NDArray[np.int64]) -> float:

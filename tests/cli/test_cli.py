@@ -349,7 +349,7 @@ def test_skipping_faulty_lines_says_how_many(doxa, tmp_path):
     ("arguments", "code", "message"),
     [
         (("--set", "dimensions=5"), 2, "no setting 'dimensions'. Did you mean 'dimension'?"),
-        (("--set", "epochs=0"), 2, "setting epochs is 0; expected at least 1"),
+        (("--set", "epochs=-1"), 2, "setting epochs is -1; expected at least 0"),
         (("--score", "magic"), 2, "no score 'magic'"),
         (("--on-error", "ignore"), 2, "--on-error 'ignore'; expected raise or skip"),
         (("--seed", "99999999999999999999999"), 2, "below 2^63"),

@@ -1,18 +1,16 @@
 """Evaluations and comparisons on the terminal: the popularity baseline, what was not run, verdicts and warnings."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from doxa.evaluation.calibration import Reliability
+from doxa.evaluation.calibration import AnswerReliability, CalibrationReport, Reliability
 from doxa.evaluation.compare import Comparison, Difference
 from doxa.evaluation.confidence import ConfidenceErrors
 from doxa.evaluation.parts import ClassificationReport, EntityReport, RelationReport
 from doxa.evaluation.ranks import Metrics
 from doxa.evaluation.report import Evaluation, PopularityReport
 from doxa.render import terminal
-from doxa.render.evaluation import show_comparison, show_evaluation, show_ranking
+from doxa.render.evaluation import SEEN, show_comparison, show_evaluation, show_ranking
 
 ODD = "[bold]x[/] :cat: [/r]"
 
@@ -29,31 +27,27 @@ def test_an_evaluation_says_what_was_not_run_and_by_which_protocol(capsys, monke
     monkeypatch.setenv("COLUMNS", "200")
     metrics = Metrics(2.0, 0.5, {1: 0.1, 3: 0.2, 10: 0.5})
     reliability = Reliability(np.array([0.5]), np.array([0.5]), np.array([1]), 0.1, 0.2, 0.3)
-    slot = SimpleNamespace(temperature=1.5, nll_before=2.0, nll=1.0, ece_before=0.2, ece=0.1)
+    slot = AnswerReliability(temperature=1.5, nll_before=2.0, nll=1.0, ece_before=0.2, ece=0.1)
     show_evaluation(
-        SimpleNamespace(
-            entity=SimpleNamespace(
-                raw=metrics, filtered=metrics, filtered_heads=metrics, filtered_tails=metrics,
-                by_category={"1-N": metrics},
-            ),
-            relation=None,
-            classification=SimpleNamespace(accuracy=0.75, accuracy_of_seen=0.8),
-            confidence=SimpleNamespace(mse=0.01, mae=0.1),
-            calibration=SimpleNamespace(
-                before=reliability, after=reliability, accuracy=0.9, answers={"tail": slot},
-                intervals={"ece": (0.0, 0.2), "brier": (0.1, 0.3), "nll": (0.2, 0.4)},
+        Evaluation(
+            entity=EntityReport(metrics, metrics, metrics, metrics, {"1-N": metrics}, {}, filtered_seen=metrics),
+            classification=ClassificationReport(0.75, 0.8, {}),
+            confidence=ConfidenceErrors(0.01, 0.1),
+            calibration=CalibrationReport(
+                reliability, reliability, {"ece": (0.0, 0.2), "brier": (0.1, 0.3), "nll": (0.2, 0.4)}, 0.9,
+                {"tail": slot}, ece_floor=0.05,
             ),
             skipped={"relation": f"no {ODD}"},
             protocol={"queries": 1000, "unseen": 3, "filter": "all", "ties": "expected", "candidates": "all",
                       "judged": 20, "negatives": "made"},
             seconds={"entity": 1.5},
             peak_rss_mb=123.4,
-            popularity=None,
         )
     )  # fmt: skip
     text = capsys.readouterr().out
     for part in ("1-N", "accuracy 75.0%, 80.0% where all names are known", "MSE 0.0100", "0.1000 (0.0000 to 0.2000)",
-                 "2.000 → 1.000", f"relation: not run, no {ODD}", "1,000 beliefs, 3 of them with unseen names",
+                 "2.000 → 1.000", "as many beliefs: 0.0500", SEEN, f"relation: not run, no {ODD}",
+                 "1,000 beliefs, 3 of them with unseen names",
                  "20 judged, negatives: made; 1.5 s, peak memory 123 MB"):  # fmt: skip
         assert part in text
 
@@ -69,13 +63,7 @@ def test_popularity_stands_in_parentheses_beside_each_figure(capsys, monkeypatch
     def entity(metrics):
         return EntityReport(metrics, metrics, metrics, metrics, {"1-N": metrics}, {})
 
-    calibration = SimpleNamespace(
-        before=share,
-        after=share,
-        accuracy=0.9,
-        answers={},
-        intervals=dict.fromkeys(("ece", "brier", "nll"), (0.0, 1.0)),
-    )
+    calibration = CalibrationReport(share, share, dict.fromkeys(("ece", "brier", "nll"), (0.0, 1.0)), 0.9, {})
     evaluation = Evaluation(
         entity=entity(value),
         relation=RelationReport(value, value),

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 
-from doxa.config import Settings
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
@@ -16,17 +15,17 @@ from doxa.model import fit
 from doxa.scores import Mention, SeparateMention
 from doxa.systems import build, parameters, recipe
 from doxa.training import words
-from doxa.training.words import Regression, fit_words, prepare_words, update_words
+from doxa.training.words import Regression, cross_validated, fit_words, prepare_words, update_words
 from tests import reference_words
-from tests.worlds import board, ragged_rows, random_beliefs
+from tests.worlds import board, ragged_rows, random_beliefs, settings_of
 
-QUICK = {"dimension": 8, "epochs": 3, "threads": 1}
+QUICK = {"score": "translation", "dimension": 8, "epochs": 3, "threads": 1}
 
 
 def random_regression(seed, confidence="weight"):
     table = random_beliefs(seed)[0]
     table = replace(table, confidence=np.random.default_rng(seed).uniform(0.1, 1.0, len(table)))
-    return table, Regression.of(table, 4, Settings().changed(confidence=confidence))
+    return table, Regression.of(table, 4, settings_of(confidence=confidence))
 
 
 @pytest.mark.parametrize("confidence", ["weight", "ignore"])
@@ -62,7 +61,7 @@ def test_the_solution_is_the_minimum_and_repeats():
 
 def test_a_separate_term_is_a_sum_of_word_addends_and_one_number_per_relation():
     table, rows = random_beliefs(3)
-    pbe = build(table, recipe({"mention_term": "separate", "dimension": 8}))
+    pbe = build(table, settings_of(mention_term="separate", dimension=8))
     assert isinstance(pbe.mention, SeparateMention)
     generator = torch.Generator().manual_seed(0)
     pbe.mention.word.weight.normal_(generator=generator)
@@ -156,17 +155,54 @@ def test_validation_decides_whether_the_words_of_names_count():
     assert misled["put"].any()
 
 
+def test_without_validation_words_that_decide_get_large_weights_and_names_none():
+    rows = [(f"a{i % 5}", f"r{i % 2}", f"b{i % 2}", ("is put into", "comes out of")[i % 2]) for i in range(20)]
+    weights = _named(Beliefs.of(rows), None)
+    assert weights["put"].abs().max() > 0.5
+    assert weights["tail=b0"].abs().max() == 0.0
+
+
+def test_cross_validation_chooses_the_strength_that_the_reference_does():
+    random = np.random.default_rng(0)
+    drawn = [(f"r{r}", f"w{r if random.random() < 0.7 else random.integers(4)}") for r in random.integers(0, 3, 40)]
+    table = Beliefs.of([(f"a{i % 7}", relation, f"b{i}", word) for i, (relation, word) in enumerate(drawn)])
+    names = np.zeros(len(table.vocabularies.words), bool)
+    fold = words.folds(table, np.random.default_rng(3))
+    strengths = (*words.STRENGTHS, *words.WEAK_STRENGTHS)
+    losses = [sum(_withheld_loss(table, fold == one, strength) for one in range(words.FOLDS)) for strength in strengths]
+    assert 0 < np.argmin(losses) < len(strengths) - 1
+    assert cross_validated(table, names, 3, settings_of(seed=3)) == strengths[np.argmin(losses)]
+
+
+def _withheld_loss(table, withheld, strength):
+    """−log likelihood of the withheld beliefs after training on the others to this strength."""
+    problem = Regression.of(table.where(~withheld), 3, settings_of())
+    weights, rest = problem.solve(strength, problem.zeros()).double().numpy(), table.where(withheld)
+    return reference_words.regression_loss(
+        weights, ragged_rows(rest.mention), rest.relation, np.ones(len(rest)), 0.0, None
+    ) * len(rest)
+
+
+def test_mentions_of_a_triple_are_in_one_fold_and_a_single_triple_has_nothing_to_choose_by():
+    table = Beliefs.of([("a", "r", f"b{i % 8}", f"it is w{i}") for i in range(32)])
+    fold = words.folds(table, np.random.default_rng(0))
+    assert all(len(set(fold[table.tail == tail])) == 1 for tail in np.unique(table.tail))
+    assert set(fold) == set(range(words.FOLDS))
+    one = table.where(table.tail == table.tail[0])
+    assert cross_validated(one, np.zeros(len(table.vocabularies.words), bool), 1, settings_of()) == words.UNVALIDATED
+
+
 def _named(train, valid):
     """The weights of each word after training on one set and validating on the other."""
     table, settings = prepare_words(train, recipe(QUICK))
     pbe = build(table, settings)
-    fit_words(pbe, table, valid.encode(table.vocabularies), settings)
+    fit_words(pbe, table, None if valid is None else valid.encode(table.vocabularies), settings)
     return dict(zip(table.vocabularies.words.names, pbe.mention.word.weight, strict=True))
 
 
 def test_separate_words_count_as_parameters():
-    joint = parameters(recipe({"mention_term": "joint", "dimension": 5}), 10, 4)
-    assert parameters(recipe({"mention_term": "separate", "dimension": 5}), 10, 4, 7) == joint + 7 * 4 + 4
+    joint = parameters(settings_of(mention_term="joint", dimension=5), 10, 4)
+    assert parameters(settings_of(mention_term="separate", dimension=5), 10, 4, 7) == joint + 7 * 4 + 4
 
 
 def test_a_saved_model_answers_the_same_and_a_folder_without_the_setting_is_joint(tmp_path):
