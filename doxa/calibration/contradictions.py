@@ -74,8 +74,8 @@ def fit_contradictions(log_odds: Numbers, surprise: Numbers, true: NDArray[np.bo
 def surprise(pbe: PBE, beliefs: Beliefs, known: TripleIndex, shares: TripleIndex | None = None) -> Numbers:
     """The surprise of each belief, (n,), in the model's ids and with known names; 0 where nothing contradicts it.
 
-    It is NaN where nothing can: most facts of the relation have another beside them in both kinds of queries. Shares are
-    those of the facts `shares`, by default `known`.
+    It is NaN where nothing can: in both kinds of queries of the relation most facts have another beside them. Shares
+    are those of the facts `shares`, by default `known`.
     """
     total = np.full(len(beliefs), np.nan)
     for slot in ENTITY_SLOTS:
