@@ -5,9 +5,10 @@
 
 with the sum over the two queries (?, r, t) and (h, r, ?). A query contradicts a new belief if a known fact answers it.
 It contradicts a known belief if another known fact answers it and has a higher score. The surprise is − log of the
-share of such queries of the relation with several answers. At scale 1 a true belief finds another answer with this
-probability, a false one nearly always. True beliefs about entities that many facts mention find one more often. So
-scale and shift, what the others gain, are fitted to validation beliefs.
+share of the relation's facts that share their query with another fact. At scale 1 a true belief finds another answer
+with this probability, a false one nearly always. The share is of facts, not of queries: few queries may have most of
+the facts, and then most true beliefs find another answer. Scale and shift, what the others gain, are fitted to
+validation beliefs.
 """
 
 from __future__ import annotations
@@ -25,11 +26,12 @@ from doxa.data.triples import TripleIndex
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS
 
-LEAST = float(np.log(2))
-"""Surprise from which on a second answer counts: of the queries of the relation, at most half have several answers."""
+LEAST = float(np.log(3 / 2))
+"""Surprise from which on a second answer counts: of the facts of the relation, at most two thirds have another beside
+them, which is the share where half of the queries have two answers."""
 
-SCALE_PRIOR = 0.5
-"""Deviation of the prior of the scale."""
+SCALE_PRIOR, MAX_SCALE = 0.5, 2.0
+"""Deviation of the prior of the scale, and its largest value."""
 
 BLOCK = 100_000
 """Known answers scored at a time."""
@@ -64,7 +66,7 @@ def fit_contradictions(log_odds: Numbers, surprise: Numbers, true: NDArray[np.bo
 
     return Contradictions(
         shift=float(minimize_scalar(shift_loss, bounds=(-5.0, 5.0), method="bounded").x),
-        scale=float(minimize_scalar(scale_loss, bounds=(0.0, 1.0), method="bounded").x),
+        scale=float(minimize_scalar(scale_loss, bounds=(0.0, MAX_SCALE), method="bounded").x),
     )
 
 
@@ -72,12 +74,12 @@ def fit_contradictions(log_odds: Numbers, surprise: Numbers, true: NDArray[np.bo
 def surprise(pbe: PBE, beliefs: Beliefs, known: TripleIndex, shares: TripleIndex | None = None) -> Numbers:
     """The surprise of each belief, (n,), in the model's ids and with known names; 0 where nothing contradicts it.
 
-    It is NaN where nothing can: both kinds of queries of the relation mostly have several answers. Shares are those of
-    the facts `shares`, by default `known`.
+    It is NaN where nothing can: in both kinds of queries of the relation most facts have another beside them. Shares
+    are those of the facts `shares`, by default `known`.
     """
     total = np.full(len(beliefs), np.nan)
     for slot in ENTITY_SLOTS:
-        each = -np.log((shares or known).several_answers(slot))[beliefs.relation]
+        each = -np.log((shares or known).facts_with_others(slot))[beliefs.relation]
         rows = np.flatnonzero(each >= LEAST)
         total[rows] = np.nan_to_num(total[rows])
         triples = beliefs.triples[rows]

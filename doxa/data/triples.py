@@ -136,6 +136,17 @@ class TripleIndex:
         several = np.bincount(relation, counts > 1, minlength=self.relations)
         return np.asarray((several + 1) / (np.bincount(relation, minlength=self.relations) + 2))
 
+    def facts_with_others(self, slot: Slot) -> NDArray[np.float64]:
+        """Per relation, the share of facts whose query for `slot` has another known answer, (R,).
+
+        Two facts are added to each relation, one with another answer and one without.
+        """
+        triples = self.triples
+        queries = triples[:, Slot.RELATION] * self.entities + triples[:, slot.other]
+        queries, counts = np.unique(queries, return_counts=True)
+        others = np.bincount(queries // self.entities, np.where(counts > 1, counts, 0), minlength=self.relations)
+        return np.asarray((others + 1) / (self.counts + 2))
+
     @cached_property
     def tails_per_head(self) -> NDArray[np.float64]:
         """How many tails a head of each relation has on average; 0 for a relation without facts."""

@@ -12,7 +12,7 @@ from doxa.calibration.labels import fit_adjustment
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.inference import judge
-from doxa.slots import ENTITY_SLOTS
+from doxa.slots import ENTITY_SLOTS, Slot
 from tests import reference
 from tests.worlds import random_model
 
@@ -26,15 +26,22 @@ def several_share(facts, relation, column):
     return (sum(len(group) > 1 for group in answers.values()) + 1) / (len(answers) + 2)
 
 
+def other_share(facts, relation, column):
+    """The share of facts of a relation that only differ from another in that column; one of each kind is added."""
+    alike = [fact for fact in facts if fact[1] == relation]
+    others = [any(a != b and a[2 - column] == b[2 - column] for b in alike) for a in alike]
+    return (sum(others) + 1) / (len(alike) + 2)
+
+
 def slow_surprise(world, facts, belief):
-    """The sum over both queries of − log of the share with several answers, where a known fact contradicts."""
+    """The sum over both queries of − log of the share of facts with another answer, where a known fact contradicts."""
     total = 0.0
     for column in (0, 2):
         others = [fact for fact in facts if fact[1] == belief[1] and fact[2 - column] == belief[2 - column]]
         others = [fact for fact in others if fact != belief]
         if belief in facts:
             others = [f for f in others if reference.belief_score(world, *f) > reference.belief_score(world, *belief)]
-        each = -math.log(several_share(facts, belief[1], column))
+        each = -math.log(other_share(facts, belief[1], column))
         total += each if others and each >= LEAST else 0.0
     return total
 
@@ -63,6 +70,21 @@ def test_the_share_of_queries_with_several_answers_is_that_of_the_twin(slot):
     assert model.known.several_answers(slot).tolist() == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("slot", ENTITY_SLOTS)
+def test_the_share_of_facts_with_another_answer_is_that_of_the_twin(slot):
+    model, _, facts = few_answers(1)
+    expected = [other_share(facts, relation, int(slot)) for relation in range(4)]
+    assert model.known.facts_with_others(slot).tolist() == pytest.approx(expected)
+
+
+def test_a_query_with_most_of_the_facts_makes_second_answers_usual():
+    """Nine heads have one tail and one head has twenty: a true belief is likely about the latter."""
+    rows = [(head, 0, head + 20) for head in range(1, 10)] + [(0, 0, tail) for tail in range(10, 30)]
+    index = TripleIndex(np.array(rows), 40, 1)
+    assert index.several_answers(Slot.TAIL) == pytest.approx([2 / 12])
+    assert index.facts_with_others(Slot.TAIL) == pytest.approx([21 / 31])
+
+
 def test_where_many_queries_have_several_answers_nothing_is_contradicted():
     facts = np.array([(h, 0, t) for h in range(5) for t in range(5, 10)])
     model, _ = random_model(0)
@@ -83,7 +105,7 @@ def test_the_shift_is_the_best_for_beliefs_without_contradiction():
     assert fit_contradictions(log_odds, np.zeros(4000), true) == Contradictions()
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.3, 0.9])
+@pytest.mark.parametrize("scale", [0.0, 0.3, 0.9, 1.4])
 def test_the_scale_is_what_contradictions_are_worth(scale):
     random = np.random.default_rng(1)
     log_odds, against = random.normal(size=4000), np.where(random.random(4000) < 0.5, 2.0, 0.0)
