@@ -14,6 +14,7 @@ from doxa.model import fit
 from tests.worlds import beliefs, board
 
 SETTINGS = {
+    "score": "translation",
     "dimension": 4,
     "epochs": 150,
     "batch_size": 16,
@@ -49,14 +50,15 @@ def test_a_withheld_step_comes_first(seed, more):
     assert model.relations(head, tail, top=1)[0].name == relation
 
 
-def test_words_decide_where_the_graph_cannot():
+@pytest.mark.parametrize("settings", [SETTINGS, {}], ids=["translation", "defaults"])
+def test_words_decide_where_the_graph_cannot(settings):
     """Two relations hold between the same pairs; only the mentions tell them apart."""
     rows = []
     for i in range(12):
         phrases = ("was born in", "saw the light of day in") if i % 2 else ("lives in", "has a flat in")
         rows.append((f"p{i}", "born" if i % 2 else "lives", f"c{i % 4}", phrases[i // 2 % 2]))
     train = beliefs(rows, ("head", "relation", "tail", "mention"))
-    model = fit(train, seed=0, threads=1, **SETTINGS)
+    model = fit(train, seed=0, threads=1, **settings)
     for person in ("p0", "p1"):
         assert model.relations(person, "c3", mention="was born in", top=1)[0].name == "born"
         assert model.relations(person, "c3", mention="Lives in", top=1)[0].name == "lives"

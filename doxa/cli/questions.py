@@ -155,7 +155,7 @@ def _judge_one(
     model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool, base_rate: float | None
 ) -> None:
     """Print the credence and verdict of one belief, whose names the model must know or its sentence stand in for."""
-    from doxa.inference.judgment import FROM_SENTENCE
+    from doxa.inference.answer import sentence_note
     from doxa.render import terminal
 
     head, relation, tail = triple
@@ -163,15 +163,17 @@ def _judge_one(
     judgment = model.judge([triple if mention is None else (*triple, mention, None)], base_rate=base_rate)
     if not judgment.from_sentence[0]:
         model.vocabularies.entities.require((head, tail))
+    unseen = [name for name in (head, tail) if model.vocabularies.entities.names.index_of(name) is None]
+    note = sentence_note(unseen, "credence is the probability of the relation by the sentence") if unseen else ""
     if json_:
         _print_json(judgment)
-        terminal.remark(judgment.mixture)
+        terminal.remark(note or judgment.mixture)
         return
     known = " (known)" if judgment.known[0] else ""
     terminal.say(
         f"{head} · {relation} · {tail}: credence {judgment.credence[0]:.2%}, judged {judgment.verdict[0]}{known}"
     )
-    terminal.remark(FROM_SENTENCE if judgment.from_sentence[0] else judgment.mixture)
+    terminal.remark(note or judgment.mixture)
 
 
 def _print_json(judgment: Judgment) -> None:

@@ -130,8 +130,8 @@ def largest(table: Tensor, count: int) -> NDArray[np.int64]:
     return places
 
 
-def sentence_note(unseen: Sequence[str]) -> str:
-    """The note of an answer about entities that the model does not know."""
+def sentence_note(unseen: Sequence[str], result: str = "answered from the sentence") -> str:
+    """The note of a result about entities that the model does not know."""
     names = " and ".join(repr(name) for name in dict.fromkeys(unseen))
     verb = "is" if len(set(unseen)) == 1 else "are"
-    return f"{names} {verb} not known to the model: answered from the sentence"
+    return f"{names} {verb} not known to the model: {result}"

@@ -38,7 +38,7 @@ STRENGTHS = (30.0, 10.0, 3.0, 1.0, 0.3)
 TRIAL = 3.0
 """λ at which validation decides whether the words of the entities' names count."""
 
-WEAK_STRENGTHS = (0.1, 0.03, 0.01)
+WEAK_STRENGTHS = (0.1, 0.03, 0.01, 0.003, 0.001)
 """λ that cross-validation tries as well: no temperature sharpens the weights that it chooses."""
 
 UNVALIDATED = 1.0

@@ -92,6 +92,9 @@ def test_one_belief_is_judged(doxa, model):
     assert text.startswith("1,1 · up · 1,2: credence ")
     assert "judged " in text
     assert text.endswith(" (known)\n")
+    code, text, err = doxa("judge", model, "nowhere", "up", "1,2", "--mention", "one step up")
+    assert code == 0
+    assert "'nowhere' is not known to the model: credence is the probability of the relation" in " ".join(err.split())
     code, text, _ = doxa("judge", model, "1,1", "up", "3,3", "--json")
     report = json.loads(text)
     assert report == Model.load(model).judge([("1,1", "up", "3,3")]).as_dict()["beliefs"][0]
@@ -190,7 +193,8 @@ def test_an_interrupted_run_that_was_calibrated_can_be_resumed(doxa, tmp_path, m
 
     @contextmanager
     def interrupting():
-        yield lambda now: signal.raise_signal(signal.SIGINT) if now.epoch == 1 else None
+        signals = [signal.SIGINT]  # a second one would end calibration too
+        yield lambda now: signal.raise_signal(signals.pop()) if now.epoch == 1 and signals else None
 
     with monkeypatch.context() as patch:
         patch.setattr(terminal, "training_progress", interrupting)

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doxa.data.beliefs import Beliefs
-from doxa.data.places import locate, marked, with_places
+from doxa.data.places import locate, marked, plain_words, with_places
 from tests import reference_words
-from tests.worlds import ragged_rows
+from tests.worlds import board, ragged_rows
 
 
 def bag(text, head, tail):
@@ -85,3 +85,10 @@ def test_a_mention_without_a_known_plain_word_has_no_words():
     nothing, something = ragged_rows(Beliefs.of(asked).encode(vocabularies).mention)
     assert nothing == []
     assert {vocabularies.words[number] for number in something} == {"likes", "head=ann", "tail=bob"}
+
+
+def test_marked_words_do_not_count_as_words_of_the_beliefs():
+    table = Beliefs.from_frame(board(3))
+    marked = table.with_places(1)
+    assert plain_words(marked.vocabularies.words) == len(table.vocabularies.words) < len(marked.vocabularies.words)
+    assert repr(marked) == repr(table)

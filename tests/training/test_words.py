@@ -147,8 +147,8 @@ def test_validation_decides_whether_the_words_of_names_count():
     """Names that tell the relation are used; names that tell another one than in validation are not."""
     phrases = {"r0": "is put into", "r1": "comes out of"}
     rows = [(f"a{i % 4} x{i % 2}", f"r{i % 2}", f"b{i % 3}", "so it is") for i in range(120)]
-    told = _named(Beliefs.of(rows), Beliefs.of(rows[:60]))
-    assert told["head=x0"].abs().sum() > 0.1
+    used = _named(Beliefs.of(rows), Beliefs.of(rows[:60]))
+    assert used["head=x0"].abs().sum() > 0.1
     rows = [(f"a{i % 4} x{i % 2}", f"r{i % 2}", f"b{i % 3}", phrases[f"r{i % 2}"]) for i in range(120)]
     misled = _named(Beliefs.of(rows), Beliefs.of([(f"x{1 - i % 2}", *row[1:]) for i, row in enumerate(rows[:60])]))
     assert not misled["head=x0"].any()
