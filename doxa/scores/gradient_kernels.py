@@ -10,6 +10,14 @@ from doxa.scores.kernels import Floats, compiled, exponential
 LARGE = 1e30
 """Sums of exponentials beyond this are computed again, relative to the largest."""
 
+APART = 256
+"""Numbers between two rows of scratch memory.
+
+A compiled loop that reads one array and writes another looks, at run time, whether they lie close together, and then
+takes other instructions, which sum in another order. Sums are therefore taken over scratch rows that are always this
+far apart, or in loops that write nothing: the result does not depend on where the arrays happen to lie.
+"""
+
 
 @compiled
 def softmax_of_products(
@@ -29,20 +37,20 @@ def softmax_of_products(
     loss = 0.0
     for k in range(len(rows)):
         table[rows[k], columns[k]] = -np.inf
-    row = np.empty(table.shape[1], table.dtype)
+    row, e = scratch_rows(table)
     for i in range(len(table)):
         made, top = table[i], truth[i]
         for j in range(len(row)):
             row[j] = made[j]
-        total = exponentials(row, offset - top, slope, made)
+        total = exponentials(row, offset - top, slope, e)
         if not total < LARGE:
             top = offset + slope * row.max()
-            total = exponentials(row, offset - top, slope, made)
+            total = exponentials(row, offset - top, slope, e)
         share = np.exp(truth[i] - top)
         total += share
         factor = weights[i] * slope / total
         for j in range(len(row)):
-            made[j] *= factor
+            made[j] = factor * e[j]
         loss -= weights[i] * (truth[i] - top - np.log(total))
         by_truth[i] += weights[i] * (share / total - 1)
     return loss
@@ -75,27 +83,38 @@ def softmax_of_distances(
     for k in range(len(rows)):
         table[rows[k], columns[k]] = -np.inf
     of_columns[:] = none
-    row = np.empty(table.shape[1], table.dtype)
+    row, e = scratch_rows(table)
     for i in range(len(table)):
         made, square, top = table[i], near[i], truth[i]
         for j in range(len(row)):
             row[j] = np.sqrt(max(square + far[j] - (made[j] + made[j]), least))
-        total = exponentials(row, offset - top, slope, made)
+        total = exponentials(row, offset - top, slope, e)
         if not total < LARGE:
             top = offset + slope * row.min()
-            total = exponentials(row, offset - top, slope, made)
+            total = exponentials(row, offset - top, slope, e)
         share = np.exp(truth[i] - top)
         total += share
         factor, summed = -weights[i] * slope / total, none
         for j in range(len(row)):
-            x = factor * made[j] / row[j]
-            summed += x
-            of_columns[j] += x
-            made[j] = x
+            e[j] = factor * e[j] / row[j]
+            summed += e[j]
         of_rows[i] = summed
+        for j in range(len(row)):
+            made[j] = e[j]
+        for j in range(len(row)):
+            of_columns[j] += e[j]
         loss -= weights[i] * (truth[i] - top - np.log(total))
         by_truth[i] += weights[i] * (share / total - 1)
     return loss
+
+
+@compiled
+def scratch_rows(table: Floats) -> tuple[Floats, Floats]:
+    """Two rows as long as those of the table, APART from each other and from all other arrays."""
+    width = table.shape[1]
+    scratch = np.empty(2 * width + 3 * APART, table.dtype)
+    second = width + 2 * APART
+    return scratch[APART : APART + width], scratch[second : second + width]
 
 
 @compiled
@@ -144,9 +163,9 @@ def add_cubes(rows: Floats, factor: float, gradient: Floats) -> float:
     for i in range(len(rows)):
         row, slope, total = rows[i], gradient[i], factor - factor
         for j in range(len(row)):
-            square = row[j] * abs(row[j])
-            total += square * row[j]
-            slope[j] += factor * 3 * square
+            total += row[j] * row[j] * abs(row[j])
+        for j in range(len(row)):
+            slope[j] += factor * 3 * (row[j] * abs(row[j]))
         cubes += total
     return cubes
 
@@ -160,8 +179,9 @@ def add_modulus_cubes(rows: Floats, factor: float, gradient: Floats, smallest: f
         total = factor - factor
         for j in range(half):
             square = a[j] * a[j] + b[j] * b[j] + smallest
-            modulus = np.sqrt(square)
-            total += square * modulus
+            total += square * np.sqrt(square)
+        for j in range(half):
+            modulus = np.sqrt(a[j] * a[j] + b[j] * b[j] + smallest)
             of_a[j] += factor * 3 * modulus * a[j]
             of_b[j] += factor * 3 * modulus * b[j]
         cubes += total

@@ -98,10 +98,11 @@ def exponentials_of_distances(
     for i in range(len(table)):
         row, level, square, total = table[i], levels[i], near[i], slope - slope
         for j in range(len(row)):
-            d = np.sqrt(max(square + far[j] - (row[j] + row[j]), least))
-            e = exponential(level + slope * d)
+            row[j] = np.sqrt(max(square + far[j] - (row[j] + row[j]), least))
+        for j in range(len(row)):  # a sum in a loop of one array is the same wherever the arrays lie
+            e = exponential(level + slope * row[j])
             total += e
-            row[j] = e / d
+            row[j] = e / row[j]
         totals[i] = total
 
 
