@@ -125,7 +125,9 @@ def _relation_rows(report: RelationReport) -> dict[str, Metrics]:
 
 def _show_protocol(evaluation: Evaluation) -> None:
     p = evaluation.protocol
-    unseen = f", {p['unseen']:,} of them with unseen names (ranked as a guess)" if p["unseen"] else ""
+    sentences = evaluation.relation is not None and evaluation.relation.words is not None
+    how = "ranked as a guess, relations by the sentence" if sentences else "ranked as a guess"
+    unseen = f", {p['unseen']:,} of them with unseen names ({how})" if p["unseen"] else ""
     judged = f"{p['judged']:,} judged, negatives: {p['negatives']}; " if p["judged"] else ""
     out.print(
         f"[dim]{p['queries']:,} beliefs{unseen}; filter {p['filter']}, ties {p['ties']}, candidates {p['candidates']}; "
