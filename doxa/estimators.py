@@ -167,8 +167,7 @@ def _find_pairs(known: Pairs, candidates: Tensor) -> Places:
     return Places(query[places.rows], places.columns)
 
 
-@dataclass(frozen=True, eq=False)
-class Vectors:
+class Vectors(NamedTuple):
     """Vectors of the heads, relations and tails of a batch, (B, d), and of its candidates, (C, d)."""
 
     head: Tensor

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -87,11 +86,6 @@ class Gathered:
     def of(cls, *columns: Tensor) -> Gathered:
         return cls(torch.cat(columns), [len(column) for column in columns])
 
-    def prepared(self) -> Gathered:
-        """The same, with the distinct ids at hand."""
-        assert self._distinct is not None
-        return self
-
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor]:
         ids, places = kernels.deduplicate(self.columns.numpy())
@@ -122,8 +116,6 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         gathered = ctx.gathered
-        summed = gradients[0].new_empty(len(gathered.ids), ctx.shape[1])
-        filled = np.zeros(len(summed), bool)
-        for places, gradient in zip(gathered.places, gradients, strict=True):
-            kernels.add_rows(summed.numpy(), filled, places.numpy(), gradient.contiguous().numpy(), 0)
+        places, rows = torch.cat(gathered.places), torch.cat(gradients)
+        summed = torch.from_numpy(kernels.sum_rows(places.numpy(), rows.numpy(), 0, len(gathered.ids)))
         return torch.sparse_coo_tensor(gathered.ids[None], summed, ctx.shape, check_invariants=False), None

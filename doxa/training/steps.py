@@ -6,7 +6,6 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -38,7 +37,7 @@ class Steps:
         self._sparse = SparseStep(pbe, settings, weighting)
         self.in_parts = pbe.score.by_vectors
         self._parted = PartedStep(pbe, settings, weighting, self._facts if settings.filter_negatives else None)
-        self._ahead: tuple[int, Callable[[], PartedBatch]] | None = None
+        self._ahead: tuple[int, PartedBatch] | None = None
         self.threads = ALONE
         self._pool = candidate_pool(pbe, settings)
         self._order: tuple[int, Ids] | None = None
@@ -55,7 +54,8 @@ class Steps:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
         if self.in_parts:
-            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads)
+            batch, ahead = self._parted_batch(number), partial(self._make_ahead, number + 1)
+            value, self.optimizer.tables = self._parted.gradients(batch, self.threads, ahead)
         else:
             value = self._differentiated(number)
         if not math.isfinite(value):
@@ -65,7 +65,6 @@ class Steps:
             )
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self._ahead = (number + 1, self.threads.start(partial(self._made, number + 1)))
         self.optimizer.step(settings.learning_rate * decay)
         return value
 
@@ -78,12 +77,14 @@ class Steps:
         return float(loss.detach())
 
     def _parted_batch(self, number: int) -> PartedBatch:
-        """The batch of a step in parts; it may have been made while rows were moved in the step before."""
-        ahead, self._ahead = self._ahead, None
-        return ahead[1]() if ahead is not None and ahead[0] == number else self._made(number)
+        """The batch of a step in parts; it may have been made in the step before."""
+        if self._ahead is None or self._ahead[0] != number:
+            self._make_ahead(number)
+        assert self._ahead is not None
+        return self._ahead[1]
 
-    def _made(self, number: int) -> PartedBatch:
-        return PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number))
+    def _make_ahead(self, number: int) -> None:
+        self._ahead = (number, PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number)))
 
     def warm_up(self, backward: bool = True) -> None:
         """Compile the loops, and take two steps that move nothing.

@@ -23,6 +23,7 @@ from torch import Tensor
 from doxa.errors import DoxaError
 from doxa.training.executors import EpochProgress, Fraction
 from doxa.training.steps import Steps
+from doxa.training.threads import torch_threads
 
 POLL = 0.1
 """Seconds between two looks at the workers."""
@@ -118,9 +119,9 @@ def _shared(tensor: Tensor) -> Tensor:
 def _work(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:
     """One worker process; an error reaches the main process as text."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
     try:
-        _take_part(steps, state, place, fraction)
+        with torch_threads(1):
+            _take_part(steps, state, place, fraction)
     except DoxaError as fault:
         state.errors.put(str(fault))
     except Exception as fault:
