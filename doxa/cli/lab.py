@@ -119,7 +119,10 @@ def bench(
     data: Annotated[
         Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
     ] = None,
-    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
+    dimension: Annotated[
+        int | None,
+        typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
+    ] = None,
     json_: JsonFile = None,
 ) -> None:
     """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
@@ -143,7 +146,9 @@ def bench(
         )
     figures = []
     for kind in kinds:
-        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
+        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data}
+        if options and dimension is not None:
+            options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
             for figure in benches.KINDS[kind](**options):
                 figures.append(figure)

@@ -62,11 +62,8 @@ class PairScores:
     slope: float = 1.0
     offset: Tensor | float = 0.0
 
-    def scaled(self, factor: float) -> PairScores:
-        return replace(self, slope=self.slope * factor, offset=self.offset * factor)
-
-    def shifted(self, amount: float) -> PairScores:
-        return replace(self, offset=self.offset + amount)
+    def scaled(self, factor: float, shift: float = 0.0) -> PairScores:
+        return replace(self, slope=self.slope * factor, offset=self.offset * factor + shift)
 
     def table(self) -> Tensor:
         """All scores, (B, C), with gradients where they are wanted."""
@@ -265,7 +262,7 @@ def shifted(scores: Scores, amount: float) -> Scores:
     """The scores plus a number."""
     if not amount:
         return scores
-    return scores.shifted(amount) if isinstance(scores, PairScores) else scores + amount
+    return scores.scaled(1.0, amount) if isinstance(scores, PairScores) else scores + amount
 
 
 def table_of(scores: Scores) -> Tensor:

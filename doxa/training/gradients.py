@@ -35,7 +35,7 @@ class GradientSums:
     def add(self, slot: Slot, weights: Floats, true: Places, log_share: float) -> float:
         """The loss − Σ weight · log p of the term of this slot; its gradients are added."""
         pairs = self._tails if slot is Slot.TAIL else self._pairs(slot)
-        scores = pairs.scaled(self.scale).shifted(log_share)
+        scores = pairs.scaled(self.scale, log_share)
         pulled = scores.log_loss(self._truth, true, weights, self._by_truth, self.gradients.candidates(slot))
         if slot is Slot.TAIL:  # the truth's score adds to this gradient
             self._of_tail_points = pulled.points

@@ -66,13 +66,13 @@ def loss_by_hand(
     """
     assert isinstance(pbe.score, VectorScore)
     sums = GradientSums(pbe.score, pbe.scale, vectors, gradients)
-    true, weights, loss = candidates.true_places(batch), belief_weights(pbe, batch, settings), 0.0
+    true, weights, loss = candidates.true_places(batch), belief_weights(pbe, batch, settings).numpy(), 0.0
     for slot, weight in zip(Slot, (settings.head_weight, settings.relation_weight, settings.tail_weight), strict=True):
         if weight:
-            by_belief = weights * (weight / 3)
+            by_belief = weights * weights.dtype.type(weight / 3)
             if term_weights is not None and str(slot) in term_weights:
-                by_belief = by_belief * term_weights[str(slot)]
-            loss += sums.add(slot, by_belief.numpy(), true[slot], candidates.log_share[slot])
+                by_belief *= term_weights[str(slot)].numpy()
+            loss += sums.add(slot, by_belief, true[slot], candidates.log_share[slot])
         else:
             gradients.candidates(slot).zero_()
     return loss + sums.finish(settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import torch
@@ -43,10 +43,14 @@ class RowOptimizer:
         self.threads = ALONE
 
     @torch.no_grad()
-    def step(self, rate: float) -> None:
-        """One step along the gradients of parameters and of tables, which are then cleared."""
+    def step(self, rate: float, ahead: Callable[[], None] | None = None) -> None:
+        """One step along the gradients of parameters and of tables, which are then cleared.
+
+        One thread runs the task `ahead` while others move rows.
+        """
         blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
-        self.threads.run([partial(self._move_block, *block, rate) for block in blocks])
+        moves = [partial(self._move_block, *block, rate) for block in blocks]
+        self.threads.run(moves if ahead is None else [ahead, *moves])
         self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:

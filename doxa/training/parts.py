@@ -8,7 +8,7 @@ batch alone, so a run has the same result with any number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -110,6 +110,13 @@ class PartedBatch:
         relations = TableRows.of((batch.relation,), (candidates.relations,), bounds)
         return cls([_slice(batch, a, b) for a, b in pairwise(bounds)], candidates, entities, relations)
 
+    def split(self, entities: Tensor, relations: Tensor) -> Iterator[Vectors]:
+        """The vectors of each part in those of the whole batch, which have the rows that both tables use."""
+        for of_entity, of_relation in zip(self.entities.sections, self.relations.sections, strict=True):
+            head, tail, heads, tails = (entities[rows] for rows in of_entity)
+            relation, candidates = (relations[rows] for rows in of_relation)
+            yield Vectors(head, relation, tail, heads, candidates, tails)
+
 
 class PartedStep:
     """The loss of a batch and its gradients by parts, for a score that depends on vectors alone.
@@ -132,27 +139,19 @@ class PartedStep:
         )
         self._buffers: dict[str, Tensor] = {}
 
-    def gradients(
-        self, batch: PartedBatch, threads: Threads, ahead: Callable[[], None] | None = None
-    ) -> tuple[float, dict[str, RowGradient]]:
+    def gradients(self, batch: PartedBatch, threads: Threads) -> tuple[float, dict[str, RowGradient]]:
         """The loss, and the gradients of the tables; those of other parameters are left in their `grad`.
 
-        The thread that first has no part left runs the task `ahead`. The next call overwrites the gradients.
+        The next call overwrites the gradients.
         """
         drawn, tables = batch.candidates, {ENTITY: batch.entities, RELATION: batch.relations}
         pairs = ((ENTITY, drawn.heads), (RELATION, drawn.relations), (ENTITY, drawn.tails))
         candidates = threads.run([partial(self._tables[name].index_select, 0, ids) for name, ids in pairs])
         buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
 
-        def run(number: int) -> PartResult | None:
-            if number == len(batch.parts):
-                return ahead() if ahead is not None else None
-            sections = [[buffers[name][rows] for rows in tables[name].sections[number]] for name in tables]
-            (head, tail, heads, tails), (relation, relations) = sections
-            gradients = Vectors(head, relation, tail, heads, relations, tails)
-            return self._part(batch.parts[number], drawn, candidates, gradients)
-
-        results = [each for each in threads.run([partial(run, n) for n in range(len(batch.parts) + 1)]) if each]
+        of_parts = batch.split(buffers[ENTITY], buffers[RELATION])
+        parts = zip(batch.parts, of_parts, strict=True)
+        results = threads.run([partial(self._part, part, drawn, candidates, into) for part, into in parts])
         for parameter, *several in zip(self._others, *(others for _, others in results), strict=True):
             parameter.grad = _sum(several)
         made = {name: RowGradient(rows.ids, rows.places, buffers[name].numpy()) for name, rows in tables.items()}

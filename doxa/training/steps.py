@@ -54,8 +54,7 @@ class Steps:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
         if self.in_parts:
-            batch, ahead = self._parted_batch(number), partial(self._make_ahead, number + 1)
-            value, self.optimizer.tables = self._parted.gradients(batch, self.threads, ahead)
+            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads)
         else:
             value = self._differentiated(number)
         if not math.isfinite(value):
@@ -65,7 +64,8 @@ class Steps:
             )
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self.optimizer.step(settings.learning_rate * decay)
+        ahead = partial(self._make_ahead, number + 1) if self.in_parts else None
+        self.optimizer.step(settings.learning_rate * decay, ahead)
         return value
 
     def _differentiated(self, number: int) -> float:
