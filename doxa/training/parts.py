@@ -134,9 +134,7 @@ class PartedStep:
         self._mentions = settings.changed(head_weight=0.0, relation_weight=0.0, tail_weight=0.0, n3=0.0, l2=0.0)
         others = (p for name, p in pbe.named_parameters() if p.requires_grad and name not in (ENTITY, RELATION))
         self._others = list(others)
-        self._tables = (
-            {name: pbe.get_parameter(name).detach() for name in (ENTITY, RELATION)} if pbe.score.by_vectors else {}
-        )
+        self._tables: dict[str, Tensor] = {}
         self._buffers: dict[str, Tensor] = {}
 
     def gradients(self, batch: PartedBatch, threads: Threads) -> tuple[float, dict[str, RowGradient]]:
@@ -146,9 +144,10 @@ class PartedStep:
         """
         drawn, tables = batch.candidates, {ENTITY: batch.entities, RELATION: batch.relations}
         pairs = ((ENTITY, drawn.heads), (RELATION, drawn.relations), (ENTITY, drawn.tails))
+        self._tables = {name: self.pbe.get_parameter(name).detach() for name in tables}
         candidates = threads.run([partial(self._tables[name].index_select, 0, ids) for name, ids in pairs])
-        buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
 
+        buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
         of_parts = batch.split(buffers[ENTITY], buffers[RELATION])
         parts = zip(batch.parts, of_parts, strict=True)
         results = threads.run([partial(self._part, part, drawn, candidates, into) for part, into in parts])

@@ -64,8 +64,9 @@ class Steps:
             )
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        ahead = partial(self._make_ahead, number + 1) if self.in_parts else None
-        self.optimizer.step(settings.learning_rate * decay, ahead)
+        if self.in_parts and self.threads.count > 1:
+            self.optimizer.ahead = partial(self._make_ahead, number + 1)
+        self.optimizer.step(settings.learning_rate * decay)
         return value
 
     def _differentiated(self, number: int) -> float:
