@@ -5,6 +5,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
@@ -19,7 +20,7 @@ from doxa.training.executors.single import SingleProcess
 from doxa.training.objective import batch_loss
 from doxa.training.parts import PartedBatch, PartedStep
 from doxa.training.steps import Steps
-from doxa.training.threads import ALONE, Threads
+from doxa.training.threads import ALONE, Threads, torch_threads
 from doxa.training.weights import term_weighting
 from tests.training.test_gather import TRAIN, WAYS, gradients, with_random_words
 from tests.worlds import board, random_beliefs, settings_of
@@ -161,6 +162,17 @@ def test_the_first_error_of_a_task_is_raised():
         threads.run([lambda: 0, lambda: fail(1), lambda: fail(2), lambda: 3])
     assert threads.run([lambda: 1, lambda: 2]) == [1, 2]
     threads.close()
+
+
+def test_products_of_compiled_loops_use_so_many_threads_meanwhile():
+    def counts():
+        return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+    with torch_threads(2):
+        assert counts() == {2}
+        with torch_threads(1):
+            assert counts() == {1}
+        assert counts() == {2}
 
 
 def test_a_helping_thread_lets_torch_use_one_thread():
