@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -34,25 +34,20 @@ def constrain(pbe: PBE, entity_norm: str) -> None:
 
 
 class RowOptimizer:
-    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for.
-
-    One thread runs the task `ahead`, if there is one, while others move rows of `tables`.
-    """
+    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for."""
 
     def __init__(self, module: nn.Module, constraints: Mapping[str, float] | None = None) -> None:
         self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.constraints = constraints or {}
         self.tables: Mapping[str, RowGradient] = {}
-        self.ahead: Callable[[], None] | None = None
         self.threads = ALONE
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """One step along the gradients of parameters and of tables, which are then cleared."""
         blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
-        moves = [partial(self._move_block, *block, rate) for block in blocks]
-        self.threads.run(moves if self.ahead is None else [self.ahead, *moves])
-        self.tables, self.ahead = {}, None
+        self.threads.run([partial(self._move_block, *block, rate) for block in blocks])
+        self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
                 continue

@@ -54,7 +54,8 @@ class Steps:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
         if self.in_parts:
-            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads)
+            ahead = partial(self._make_ahead, number + 1) if self.threads.count > 1 else None
+            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads, ahead)
         else:
             value = self._differentiated(number)
         if not math.isfinite(value):
@@ -64,8 +65,6 @@ class Steps:
             )
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        if self.in_parts and self.threads.count > 1:
-            self.optimizer.ahead = partial(self._make_ahead, number + 1)
         self.optimizer.step(settings.learning_rate * decay)
         return value
 
