@@ -162,9 +162,9 @@ class Settings:
     )
     stop_on: str = setting(
         "auto",
-        "Validation metric to stop on: filtered MRR of what the system answers, classification accuracy, or error of "
-        "the confidence. auto = confidence where it is fitted, else ranking.",
-        "training", ("auto", "ranking", "accuracy", "confidence"),
+        "Validation metric to stop on: filtered MRR of what the system answers (ranking) or of entities alone, "
+        "classification accuracy, or error of the confidence. auto = confidence where it is fitted, else ranking.",
+        "training", ("auto", "ranking", "entity", "accuracy", "confidence"),
     )  # fmt: skip
     validation_sample: int = setting(2000, "Validation beliefs evaluated at a time.", "training", low=1)
     validate_every: int = setting(
