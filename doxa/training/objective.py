@@ -60,9 +60,9 @@ def loss_by_hand(
     vectors: Vectors,
     gradients: Vectors,
 ) -> float:
-    """The likelihood loss of a batch by softmax, without mentions; its gradients by `vectors` are written, no autograd.
+    """The likelihood loss of a batch (Eq. 4) by softmax, without mentions; writes its gradients by `vectors`.
 
-    As `likelihood_loss` and `penalties`, with fewer and larger operations.
+    As `likelihood_loss` and `penalties`, with fewer and larger operations and without autograd.
     """
     assert isinstance(pbe.score, VectorScore)
     sums = GradientSums(pbe.score, pbe.scale, vectors, gradients)
