@@ -102,7 +102,7 @@ SYSTEMS: dict[str, System] = {
     "pbe-paper": System(
         "likelihood, negative sampling, SGD",
         "Fan et al., 2015",
-        {**LITERAL, "dimension": 100, "learning_rate": 0.5, "negative_weight": 10, "epsilon": 1e-20, "eta": 1e-20},
+        {**LITERAL, "dimension": 100, "learning_rate": 0.5, "alpha": 10.0, "epsilon": 1e-20, "eta": 1e-20},
         fixed=(*LITERAL, *NO_EXTRAS),
     ),
     "unstructured": System(
