@@ -66,7 +66,8 @@ def test_a_result_states_which_doxa_made_it_and_is_outdated_once_training_or_set
 def test_every_model_classifies_by_the_same_rules(data):
     by_rule = {}
     for rule in ("score", "learned"):
-        result = run_of(data, tasks=["classification"], settings=SETTINGS | {"decision_rule": rule})
+        settings = SETTINGS | {"decision_rule": rule, "validation_fraction": 0.0}
+        result = run_of(data, tasks=["classification"], settings=settings)
         by_rule[rule] = result["evaluation"]["classification_by_rule"]
         assert result["evaluation"]["classification"]["accuracy"] == by_rule[rule][rule]["accuracy"]
     assert by_rule["score"] == by_rule["learned"]
@@ -94,7 +95,7 @@ def test_a_missing_dataset_is_an_error(data):
 
 def test_names_may_end_in_a_star_and_must_be_known():
     names = [run.name for run in experiments.runs(["fb15k-trans*"])]
-    assert names == ["fb15k-transe", "fb15k-transh", "fb15k-transm"]
+    assert list(dict.fromkeys(names)) == ["fb15k-transe", "fb15k-transh", "fb15k-transm"]
     with pytest.raises(UsageError, match="Did you mean 'fb15k-transe'"):
         list(experiments.runs(["fb15k-trnse"]))
 
@@ -136,11 +137,12 @@ def test_rows_say_how_many_seeds_they_have_and_whether_they_are_outdated():
 
 def test_the_best_of_a_column_is_bold():
     runs = {
-        name: [{"evaluation": {"relation": {"raw": {"mr": mr, "hits@10": 0.5, "hits@1": hits}}}}]
+        name: [{"evaluation": {"relation": {"raw": {"mr": mr, "hits@10": 0.5, "hits@1": hits}}}}] * 3
         for name, mr, hits in (("a", 3.0, 0.2), ("b", 2.0, 0.1))
     }
     made = report.ours(runs, "x", paper.RELATION, {"A": "a", "B": "b"}, report.relation)
-    assert made.splitlines()[2:] == ["| A | 3.0 | **50.0** | **20.0** |", "| B | **2.0** | **50.0** | 10.0 |"]
+    assert made.splitlines()[2:] == ["| A | 3.0 ± 0.0 | **50.0 ± 0.0** | **20.0 ± 0.0** |",
+                                     "| B | **2.0 ± 0.0** | **50.0 ± 0.0** | 10.0 ± 0.0 |"]  # fmt: skip
 
 
 def test_an_experiment_with_an_unknown_key_is_refused(tmp_path):
