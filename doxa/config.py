@@ -101,6 +101,11 @@ class Settings:
     num_candidates: int = setting(
         0, "Candidates per term, shared by a batch. 0 = 512, or all where there are fewer.", "training", low=0
     )
+    share_candidates: bool = setting(
+        True,
+        "One set of candidates per batch. false = k negatives (negative_weight) for each belief, as in the paper.",
+        "training",
+    )
     sampling_correction: bool = setting(
         False, "Let sampled candidates count for all that they stand for (n / N), so that sums estimate exact ones.",
         "training",
@@ -233,6 +238,11 @@ class Settings:
                 "mention_term=separate needs objective=likelihood and a softmax estimator: elsewhere Pr(r|m) is not an "
                 "addend of its own",
                 "leave mention_term out",
+            )
+        if not self.share_candidates and self.training_estimator != "negative":
+            raise UsageError(
+                f"share_candidates=false needs the negative estimator, not {self.training_estimator}",
+                "set estimator=negative, or leave share_candidates out",
             )
         if self.confidence == "label" and (self.objective != "likelihood" or softmax):
             other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"

@@ -293,3 +293,32 @@ def pull_units(rows: Floats, gradient: Floats, smallest: float) -> None:
             modulus = np.sqrt(square)
             of_a[j] = (of_a[j] - along * a[j]) / modulus
             of_b[j] = (of_b[j] - along * b[j]) / modulus
+
+
+@compiled
+def row_distances(points: Floats, candidates: Floats, distances: Floats) -> None:
+    """‖p − c‖ of every point with the candidates of its row."""
+    for i in range(len(points)):
+        point = points[i]
+        for j in range(candidates.shape[1]):
+            candidate, total = candidates[i, j], point[0] - point[0]
+            for n in range(len(point)):
+                gap = point[n] - candidate[n]
+                total += gap * gap
+            distances[i, j] = np.sqrt(total)
+
+
+@compiled
+def pull_row_distances(
+    points: Floats, candidates: Floats, weights: Floats, of_points: Floats, of_candidates: Floats
+) -> None:
+    """Gradients of points and candidates from those of their distances, each divided by the distance (`weights`)."""
+    for i in range(len(points)):
+        point, of_point = points[i], of_points[i]
+        of_point[:] = 0
+        for j in range(candidates.shape[1]):
+            candidate, of_candidate, weight = candidates[i, j], of_candidates[i, j], weights[i, j]
+            for n in range(len(point)):
+                pull = weight * (point[n] - candidate[n])
+                of_point[n] += pull
+                of_candidate[n] = -pull

@@ -289,6 +289,35 @@ def lengths(vectors: Tensor) -> Tensor:
     return norms
 
 
+def row_distances(points: Tensor, candidates: Tensor) -> Tensor:
+    """‖p − c‖₂ of every point with the candidates of its row, (B, d), (B, k, d) → (B, k)."""
+    distances: Tensor = _RowDistances.apply(points, candidates)  # type: ignore[no-untyped-call]
+    return distances
+
+
+class _RowDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, candidates: Tensor) -> Tensor:
+        from doxa.scores import gradient_kernels  # slow to load, and for training alone
+
+        points, candidates = points.contiguous(), candidates.contiguous()
+        distances = points.new_empty(candidates.shape[:2])
+        gradient_kernels.row_distances(points.numpy(), candidates.numpy(), distances.numpy())
+        ctx.save_for_backward(points, candidates, distances)
+        return distances
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        from doxa.scores import gradient_kernels
+
+        points, candidates, distances = ctx.saved_tensors
+        weights = torch.where(distances > 0, gradients[0] / distances, 0.0)
+        of_points, of_candidates = torch.empty_like(points), torch.empty_like(candidates)
+        arrays = [each.numpy() for each in (points, candidates, weights, of_points, of_candidates)]
+        gradient_kernels.pull_row_distances(*arrays)
+        return of_points, of_candidates
+
+
 class _Table(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, points: Tensor, candidates: Tensor, kind: type[PairScores]) -> Tensor:

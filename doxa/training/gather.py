@@ -21,6 +21,7 @@ from doxa.data.batch import Batch
 from doxa.estimators import Candidates, Vectors
 from doxa.pbe import PBE
 from doxa.scores import Mention, kernels
+from doxa.slots import Slot
 from doxa.training.objective import TermWeights, batch_loss
 from doxa.training.weights import TermWeighting
 
@@ -44,13 +45,14 @@ class SparseStep(nn.Module):
 
     def loss(self, batch: Batch, candidates: Candidates) -> Tensor:
         """The loss summed over the batch, with sparse gradients of distinct rows for the large tables."""
-        entities = Gathered.of(batch.head, batch.tail, candidates.heads, candidates.tails)
-        relations = Gathered.of(batch.relation, candidates.relations)
+        entities = Gathered.of(batch.head, batch.tail, candidates.heads.reshape(-1), candidates.tails.reshape(-1))
+        relations = Gathered.of(batch.relation, candidates.relations.reshape(-1))
         term_weights = self.weighting.of(batch) if self.weighting is not None else None
         if self.pbe.score.by_vectors:
             head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
             relation, candidate_relations = relations.rows(self.pbe.score.get_parameter("relation.weight"))
-            vectors = Vectors(head, relation, tail, heads, candidate_relations, tails)
+            pairs = zip((heads, candidate_relations, tails), map(candidates.of, Slot), strict=True)
+            vectors = Vectors(head, relation, tail, *(rows.view(*ids.shape, rows.shape[-1]) for rows, ids in pairs))
             return batch_loss(self.pbe, batch, candidates, self.settings, term_weights, vectors)
         return self._loss_on_small_tables(batch, candidates, entities, relations, term_weights)
 

@@ -23,8 +23,9 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.errors import DoxaError, UsageError
 from doxa.scores import SCORES
-from doxa.systems import recipe, without_race
+from doxa.systems import recipe, score_options, without_race
 from doxa.training.fit import train as train_model
+from doxa.training.floor import Diverged
 from doxa.training.loop import Progress
 
 if TYPE_CHECKING:
@@ -76,6 +77,8 @@ SearchSpace = Mapping[str, Range | Choice]
 def search_space(settings: Settings, words: bool) -> SearchSpace:
     """The settings of a system that are worth varying, and how far; `words` says whether there are mentions."""
     settings = without_race(settings)
+    if settings.system == "pbe-paper":
+        return {"learning_rate": Range(0.05, 2.0), "negative_weight": Choice((10, 5, 20)), "alpha": Range(1.0, 16.0)}
     space: dict[str, Range | Choice] = {"learning_rate": Range(0.02, 0.5)}
     if settings.training_estimator != "exact":
         space["num_candidates"] = Choice((0, 128, 64))
@@ -151,6 +154,7 @@ def tune(
     seconds: float = 600.0,
     trials: int = 0,
     strict: bool = False,
+    more: SearchSpace | None = None,
     report: TrialReport | None = None,
     **settings: Any,
 ) -> Tuning:
@@ -159,7 +163,7 @@ def tune(
     Keyword arguments are settings that every trial has; they are not searched. Without a score among them, the score
     complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget among them, a
     trial trains for a twentieth of the time. Validation beliefs with names that training never sees are counted and
-    not ranked; with `strict` they are an error.
+    not ranked; with `strict` they are an error. `more` settings are searched beside those of the system.
     """
     import optuna
 
@@ -168,15 +172,10 @@ def tune(
     if "time_budget" not in base and "epochs" not in base:
         base["time_budget"] = max(5.0, round(seconds / TRIAL_SHARE))
     base["score"] = without_race(recipe(base)).score
-    space = _free_space(recipe(base), train, settings)
+    space = {**_free_space(recipe(base), train, settings), **(more or {})}
     folder.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = _study(folder / STUDY, int(base.get("seed", 0)))
-    _check_same_search(study, base, train, valid)
-    if not study.trials:
-        for values in _first_trials(recipe(base), space):
-            study.enqueue_trial(values)
-
+    study = _opened(folder / STUDY, base, space, train, valid)
     started: list[int] = []
 
     def attempt(trial: Trial) -> float:
@@ -185,7 +184,10 @@ def tune(
         watch = _watch(study, trial, values, report)
         with _without_warnings() if started else nullcontext():
             started.append(trial.number)
-            result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
+            try:
+                result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
+            except Diverged as fault:
+                raise optuna.TrialPruned from fault
         if result.interrupted:
             study.stop()
         assert result.state.best_metric is not None  # a search has validation beliefs
@@ -200,6 +202,13 @@ def tune(
     with written(folder / BEST) as unfinished:
         unfinished.write_text(as_toml(tuning), encoding="utf-8")
     return tuning
+
+
+def seconds_spent(folder: Path) -> float:
+    """The seconds of all trials of the search in a folder; 0 if there is none."""
+    if not (folder / STUDY).exists():
+        return 0.0
+    return sum(trial.duration.total_seconds() for trial in _study(folder / STUDY, 0).trials if trial.duration)
 
 
 def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> SearchSpace:
@@ -226,6 +235,16 @@ def _study(path: Path, seed: int) -> Study:
     )
 
 
+def _opened(path: Path, base: Mapping[str, Any], space: SearchSpace, train: Beliefs, valid: Beliefs | None) -> Study:
+    """The study in a file, which a new one begins with the first trials."""
+    study = _study(path, int(base.get("seed", 0)))
+    _check_same_search(study, base, train, valid)
+    if not study.trials:
+        for values in _first_trials(recipe(base), space):
+            study.enqueue_trial(values)
+    return study
+
+
 def _watch(
     study: Study, trial: Trial, values: dict[str, Any], report: TrialReport | None
 ) -> Callable[[Progress], None]:
@@ -250,7 +269,8 @@ def _watch(
 
 def _first_trials(settings: Settings, space: SearchSpace) -> Iterator[dict[str, Any]]:
     """The system's defaults, as far as they are within the space, and each other choice beside them."""
-    defaults = {name: getattr(settings, name) for name in space}
+    values = asdict(score_options(settings)) | settings.as_dict()
+    defaults = {name: values[name] for name in space}
     if "scale" in defaults:
         defaults["scale"] = settings.scale or SCORES[settings.score].default_scale
     defaults = {name: value for name, value in defaults.items() if space[name].contains(value)}
@@ -316,11 +336,12 @@ def as_toml(tuning: Tuning) -> str:
     """The best settings as a file that `doxa train --settings` reads."""
     finished = sum(trial.state == "finished" for trial in tuning.trials)
     comment = f"# validation metric {tuning.metric:.4f}: best of {len(tuning.trials)} trials, {finished} finished"
-    lines = [comment, "[settings]", *(f"{name} = {_literal(value)}" for name, value in tuning.best.items())]
+    lines = [comment, "[settings]", *(f"{name} = {literal(value)}" for name, value in tuning.best.items())]
     return "\n".join(lines) + "\n"
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value as TOML has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else repr(value)
