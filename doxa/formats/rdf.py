@@ -14,6 +14,7 @@ import polars as pl
 from doxa.data.columns import COLUMNS, TRIPLE
 from doxa.errors import BadFile
 from doxa.formats import packing, statements
+from doxa.formats.entities import refuse_entity_bomb
 from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.iris import Prefixes, terms
 from doxa.formats.options import Options
@@ -39,6 +40,8 @@ DOUBLE = "^^<http://www.w3.org/2001/XMLSchema#double>"
 ELEMENT = r"[\p{L}_][\p{L}\p{N}_.-]*>$"
 STRING = r"\^\^<http://www\.w3\.org/2001/XMLSchema#string>$"
 
+LONG = "a name or value of more than 16 MB"
+
 Row = tuple[int, str, str, str]
 """Number, subject, predicate and object of a statement."""
 
@@ -48,6 +51,8 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
     lines = options.format in LINES
     if lines:
         faults.unit = "line"
+    if options.format == "rdf":
+        refuse_entity_bomb(source)
     columns = ["line", *TRIPLE, *_annotated(source)]
     read = _by_lines(source, options.format, faults) if lines else _by_statements(source, options, faults)
     return statements.beliefs(read, columns, options, faults)
@@ -145,6 +150,8 @@ def _parse_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: An
                 _add(quad, number, rows, annotations)
         except SyntaxError as fault:
             faults.report([number], _reason(fault))
+        except MemoryError:
+            faults.report([number], LONG)
     return _table(rows)
 
 
@@ -169,6 +176,8 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
                 continue
             except UnicodeDecodeError:
                 faults.report([number + 1], "not UTF-8 text, here or soon after", fatal=True)
+            except MemoryError:
+                faults.report([number + 1], LONG, fatal=True)
             if quad is None:
                 break
             number += 1

@@ -19,6 +19,7 @@ from doxa.errors import BadFile
 from doxa.formats import packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import EXPECTED, NOT_UTF8, Faults
+from doxa.formats.limits import refuse_above
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 
@@ -124,6 +125,8 @@ class Fields:
         """The number of fields per line: that of the header, or of most lines of the first block."""
         first = int(np.argmin(blank))
         self._width, self._reason = int(fields[first]), "the header names"
+        where = f"{self.source.name}, line {before + first + 1}"
+        refuse_above(int(fields[~blank].max()), "DOXA_MAX_FIELDS", f"{where} or after: {int(fields.max()):,} fields")
         start = data[starts[first] : ends[first]].decode(errors="replace")
         if not self.header(start.rstrip("\r").split(self.delimiter)):
             counts = np.bincount(fields[~blank])
@@ -131,7 +134,7 @@ class Fields:
             self._reason = "other lines have"
         if self._width < self.least:
             hint = (EXPECTED,) if self.delimiter == "\t" else ()
-            raise BadFile(f"{self.source.name}, line {before + first + 1}: {count_fields(self._width)}", *hint)
+            raise BadFile(f"{where}: {count_fields(self._width)}", *hint)
 
     def _columns(self, data: bytes) -> pl.DataFrame:
         schema = {f"c{number}": pl.String for number in range(self._width)}
