@@ -6,7 +6,7 @@ read and written block by block, so that memory stays bounded.
 
 from doxa.formats.dataset import Dataset, dataset
 from doxa.formats.faults import OnError
-from doxa.formats.iris import Prefixes
+from doxa.data.iris import Prefixes
 from doxa.formats.options import Options
 from doxa.formats.reading import blocks, inspect, read, read_frame
 from doxa.formats.writing import write, write_frames, write_parts

@@ -12,7 +12,7 @@ import polars as pl
 
 from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
-from doxa.formats import packing
+from doxa.formats import cells, packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import NOT_UTF8, Faults
 from doxa.formats.limits import refuse_above
@@ -59,6 +59,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
     """A header is written unless `options.header` is no."""
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
+            table = cells.without_formulas(table) if options.formulas == "quote" else table
             header = number == 0 and options.header != "no"
             table.write_csv(file, separator=options.delimiter or ",", include_header=header)
 

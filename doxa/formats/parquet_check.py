@@ -30,7 +30,10 @@ def main() -> None:
                 nested=[name for name, kind in schema.items() if kind.is_nested()],
                 rows=frame.select(pl.len()).collect().item(),
             )
-            texts, numbers = json.loads(sys.stdin.readline())
+            selection = json.loads(sys.stdin.readline())
+            if selection is None:
+                continue
+            texts, numbers = selection
             wanted = frame.select(*(pl.col(name).cast(pl.String) for name in texts), *map(pl.col, numbers))
             _say(decoded=sum(map(len, wanted.collect_batches(maintain_order=True, chunk_size=ROWS))))
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, MemoryError) as fault:

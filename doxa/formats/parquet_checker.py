@@ -31,15 +31,16 @@ def checker(name: str, seconds: float) -> Iterator[Callable[[Any], dict[str, Any
         timer = threading.Timer(seconds, process.kill)
         timer.daemon = True
         timer.start()
-        complete = False
+        state = "idle"
 
         def ask(message: Any) -> dict[str, Any]:
-            with contextlib.suppress(BrokenPipeError):
-                print(json.dumps(message), file=process.stdin, flush=True)
+            nonlocal state
+            state = "unanswered"
+            _send(process, message)
             line = process.stdout.readline() if process.stdout else ""
             answer = json.loads(line) if line.endswith("\n") else {"fault": "decoding it ends the process"}
-            nonlocal complete
-            complete = "decoded" in answer or ("fault" in answer and bool(line))
+            if line:
+                state = "waiting" if "columns" in answer else "idle"
             if "fault" in answer:
                 raise BadFile(f"{name}: not a whole Parquet file ({answer['fault']})")
             return dict(answer)
@@ -48,8 +49,15 @@ def checker(name: str, seconds: float) -> Iterator[Callable[[Any], dict[str, Any
             yield ask
         finally:
             timer.cancel()
-            if not complete:  # it ended, or waits for a message that will not come
+            if state == "waiting":
+                _send(process, None)
+            elif state == "unanswered":  # it ended, or this process was interrupted
                 _stop()
+
+
+def _send(process: subprocess.Popen[str], message: Any) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        print(json.dumps(message), file=process.stdin, flush=True)
 
 
 def _process() -> subprocess.Popen[str]:

@@ -5,7 +5,7 @@ Common lines of N-Triples and N-Quads are split in bulk; pyoxigraph parses all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,10 @@ import polars as pl
 from doxa.data.columns import COLUMNS, TRIPLE
 from doxa.errors import BadFile
 from doxa.formats import packing, statements
+from doxa.formats.anonymous import Anonymous
 from doxa.formats.entities import refuse_entity_bomb
 from doxa.formats.faults import NOT_UTF8, Faults
-from doxa.formats.iris import Prefixes, terms
+from doxa.data.iris import Prefixes, terms
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 from doxa.formats.statements import ESCAPED, REIFIES, UNESCAPED, VOCABULARY, Annotations
@@ -147,7 +148,7 @@ def _parse_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: An
     for number, line in lines.iter_rows():
         try:
             for quad in ox.parse(line, format=kind):
-                _add(quad, number, rows, annotations)
+                _add(quad, number, rows, annotations, str)
         except SyntaxError as fault:
             faults.report([number], _reason(fault))
         except MemoryError:
@@ -160,7 +161,7 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
     import pyoxigraph as ox
 
     form = ox.RdfFormat.TURTLE if options.format == "ttl" else ox.RdfFormat.RDF_XML
-    annotations = Annotations()
+    annotations, anonymous = Annotations(), Anonymous(source)
     rows: list[Row] = []
     with source.stream() as stream:
         parser = ox.parse(stream, format=form)
@@ -181,25 +182,25 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
             if quad is None:
                 break
             number += 1
-            _add(quad, number, rows, annotations)
-            if len(rows) >= STATEMENTS:
+            if number == 1:  # names depend on the prefixes before the first statement alone, not on the size of blocks
                 options.prefixes.add_declared(parser.prefixes)
+            _add(quad, number, rows, annotations, anonymous)
+            if len(rows) >= STATEMENTS:
                 yield _without_notes(_table(rows), annotations), annotations
                 rows = []
-        options.prefixes.add_declared(parser.prefixes)
     yield _without_notes(_table(rows), annotations), annotations
 
 
-def _add(quad: Quad, number: int, rows: list[Row], annotations: Annotations) -> None:
-    """Add a statement to the rows, or a reification to the annotations."""
+def _add(quad: Quad, number: int, rows: list[Row], annotations: Annotations, text: Callable[[Any], str]) -> None:
+    """Add a statement to the rows, or a reification to the annotations; `text` writes a term."""
     value: Any = quad.object
     predicate = str(quad.predicate)
     if hasattr(value, "subject"):
         if predicate == REIFIES:
-            triple = (str(value.subject), str(value.predicate), str(value.object))
-            annotations.reify(str(quad.subject), triple, number)
+            triple = (text(value.subject), str(value.predicate), text(value.object))
+            annotations.reify(text(quad.subject), triple, number)
         return
-    rows.append((number, str(quad.subject), predicate, str(value)))
+    rows.append((number, text(quad.subject), predicate, text(value)))
 
 
 def _table(rows: list[Row]) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
-from doxa.formats import packing
+from doxa.formats import cells, packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import EXPECTED, NOT_UTF8, Faults
 from doxa.formats.limits import refuse_above
@@ -31,7 +31,8 @@ Ints = NDArray[np.int64]
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
     """Frames with a line number and named columns, all text."""
-    return name_columns(Fields(source, options.delimiter or "\t", faults), options)
+    tables = name_columns(Fields(source, options.delimiter or "\t", faults), options)
+    return map(cells.unescaped, tables) if options.escapes == "yes" else tables
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
@@ -39,6 +40,8 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
     delimiter = options.delimiter or "\t"
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
+            table = cells.without_formulas(table) if options.formulas == "quote" else table
+            table = cells.escaped(table) if options.escapes == "yes" else table
             for column in table.columns:
                 if (
                     table[column].dtype == pl.String
@@ -47,7 +50,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
                     what = "a TAB" if delimiter == "\t" else repr(delimiter)
                     raise BadFile(
                         f"{name}: a {column} holds {what} or a line break, which this format cannot carry",
-                        "a .csv, .jsonl or .parquet file can",
+                        "a .csv, .jsonl or .parquet file can; so can this one with the option escapes=yes",
                     )
             header = number == 0 and (options.header == "yes" or (options.header == "auto" and _needs_header(table)))
             table.write_csv(file, separator=delimiter, quote_style="never", include_header=header)

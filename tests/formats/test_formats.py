@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from doxa import formats as files
 from doxa.errors import BadFile, DoxaError, UsageError
-from doxa.formats import Options, iris
+from doxa.data import iris
+from doxa.formats import Options
 from doxa.formats.registry import format_by_ending
 
 COLUMNS = ["head", "relation", "tail", "mention", "confidence"]
