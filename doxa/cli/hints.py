@@ -58,7 +58,8 @@ def faults_of_data() -> Iterator[None]:
 
 def unexpected_text(fault: Exception) -> str:
     """The lines to print for an error that doxa did not foresee."""
-    return f"unexpected {type(fault).__name__}: {visible(str(fault))}\n  this is a fault in doxa; `doxa --debug …` shows where"
+    message = f"unexpected {type(fault).__name__}: {visible(str(fault))}"
+    return f"{message}\n  this is a fault in doxa; `doxa --debug …` shows where"
 
 
 def exit_code(fault: Exception) -> int:

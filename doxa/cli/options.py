@@ -45,7 +45,7 @@ ReadOption = Annotated[
     typer.Option(
         "--read",
         metavar="NAME=VALUE",
-        help="How to read the input: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns, escapes=yes.",
+        help="How to read the input: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns, escapes.",
     ),
 ]
 
@@ -53,9 +53,7 @@ ReadOption = Annotated[
 ToOption = Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format of OUT if its ending does not say.")]
 WriteOption = Annotated[
     list[str],
-    typer.Option(
-        "--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix, escapes=yes."
-    ),
+    typer.Option("--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix, escapes."),
 ]
 SafeCsvOption = Annotated[
     bool,

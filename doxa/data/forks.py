@@ -1,4 +1,4 @@
-"""Forked processes: they have none of the threads that polars and PyTorch compute with, and would wait for them forever.
+"""Forked processes: they lack the threads that polars and PyTorch compute with, and would wait for them forever.
 
 PyTorch is limited to one thread after a fork. Operations of polars that answering needs and that use threads have a
 plain twin here, for forked processes alone. Most operations on a single series use no thread.
@@ -46,15 +46,15 @@ def contains(texts: pl.Series, pattern: str) -> NDArray[np.bool_]:
     """Which texts a pattern occurs in."""
     if _forked:
         return np.array([re.search(pattern, text) is not None for text in texts.to_list()], np.bool_)
-    return texts.str.contains(pattern).to_numpy()
+    return np.asarray(texts.str.contains(pattern).to_numpy(), np.bool_)
 
 
 def codes(values: pl.Series, missing: int) -> NDArray[np.int64]:
     """The codes of categories as numbers, `missing` for null."""
     physical = values.to_physical()
     if not physical.null_count():
-        return physical.to_numpy().astype(np.int64)
-    return np.nan_to_num(physical.cast(pl.Float64).to_numpy(), nan=missing).astype(np.int64)
+        return np.asarray(physical.to_numpy(), np.int64)
+    return np.asarray(np.nan_to_num(physical.cast(pl.Float64).to_numpy(), nan=missing), np.int64)
 
 
 def _after_fork() -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from doxa.errors import UsageError, did_you_mean, one_of
 from doxa.data.iris import Prefixes
+from doxa.errors import UsageError, did_you_mean, one_of
 
 CHOICES = {
     "header": ("auto", "yes", "no"),

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from doxa.data.columns import COLUMNS, TRIPLE
+from doxa.data.iris import Prefixes, terms
 from doxa.errors import BadFile
 from doxa.formats import packing, statements
 from doxa.formats.anonymous import Anonymous
 from doxa.formats.entities import refuse_entity_bomb
 from doxa.formats.faults import NOT_UTF8, Faults
-from doxa.data.iris import Prefixes, terms
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 from doxa.formats.statements import ESCAPED, REIFIES, UNESCAPED, VOCABULARY, Annotations

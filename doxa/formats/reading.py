@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from doxa.data.beliefs import Beliefs
+from doxa.data.iris import Prefixes
 from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile, one_of
 from doxa.formats import packing
 from doxa.formats.columns import check
 from doxa.formats.dataset import dataset
 from doxa.formats.faults import EXPECTED, Faults, OnError
-from doxa.data.iris import Prefixes
 from doxa.formats.options import Options
 from doxa.formats.registry import format_to_read, module_of
 

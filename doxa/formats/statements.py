@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from doxa.data.columns import TRIPLE
-from doxa.formats.faults import Faults
 from doxa.data.iris import names
+from doxa.formats.faults import Faults
 from doxa.formats.options import Options
 
 log = logging.getLogger(__name__)

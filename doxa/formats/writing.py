@@ -16,8 +16,8 @@ import polars as pl
 from doxa.data.atomic import written, written_folder
 from doxa.data.beliefs import Beliefs
 from doxa.data.columns import TRIPLE
-from doxa.formats import packing
 from doxa.data.iris import Prefixes
+from doxa.formats import packing
 from doxa.formats.options import Options
 from doxa.formats.registry import FOLDERS, FORMATS, TABULAR, format_to_write, module_of
 
@@ -38,8 +38,8 @@ def write(
     """Write Beliefs, a polars or pandas frame, a list of tuples or several polars frames to a file, all or nothing.
 
     The format follows from the ending or from `format`; .gz and .zst compress; `-` is standard output. Columns that
-    the format cannot hold are left out with a notice. `prefixes` adds to the well-known RDF prefixes. `escapes` and `formulas`
-    are those of `doxa.formats.Options`.
+    the format cannot hold are left out with a notice. `prefixes` adds to the well-known RDF prefixes.
+    `escapes` and `formulas` are those of `doxa.formats.Options`.
     """
     options = Options(
         format=format,

@@ -15,7 +15,8 @@ def test_a_reader_that_dies_or_fails_is_a_fault(monkeypatch):
     class Pipe:
         """A child that begins file 3 and ends."""
 
-        messages = [("begun", 2), ("done", (2, 0.1, "")), ("begun", 3)]
+        def __init__(self):
+            self.messages = [("begun", 2), ("done", (2, 0.1, "")), ("begun", 3)]
 
         def send(self, batch):
             pass

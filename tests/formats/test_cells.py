@@ -1,8 +1,7 @@
 """Cells of text files: TABs and line breaks with escapes, and formulas of spreadsheets."""
 
 import polars as pl
-from hypothesis import given
-from hypothesis import strategies
+from hypothesis import given, strategies
 
 from doxa import formats as files
 from doxa.formats import cells

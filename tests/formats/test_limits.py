@@ -1,6 +1,7 @@
 """Bounds on files: small hostile files are refused before they fill the memory, and a setting raises each bound."""
 
 import gzip
+from itertools import pairwise
 
 import pytest
 import zstandard
@@ -63,9 +64,10 @@ def test_few_compressed_bytes_are_unpacked_at_a_time(tmp_path):
     path = tmp_path / "bomb.tsv.zst"
     compressor = zstandard.ZstdCompressor().compressobj()
     path.write_bytes(b"".join([compressor.compress(b"\n" * 2**20) for _ in range(300)] + [compressor.flush()]))
-    with packing.source(path) as source, pytest.raises(BadFile):
-        for piece in source.pieces():
-            assert len(piece) < 150 * 2**20
+    lengths = []
+    with packing.source(path) as source, pytest.raises(BadFile, match="DOXA_MAX_RATIO"):
+        lengths.extend(map(len, source.pieces()))
+    assert max(lengths, default=0) < 150 * 2**20
 
 
 def test_a_bound_that_is_no_number_is_refused(tmp_path, monkeypatch):
@@ -86,7 +88,7 @@ def xml(entities, text):
 
 def test_an_entity_bomb_is_refused(tmp_path, monkeypatch):
     names = [f"e{number}" for number in range(10)]
-    nested = [("e0", "lol"), *((name, f"&{before};" * 10) for before, name in zip(names, names[1:], strict=False))]
+    nested = [("e0", "lol"), *((name, f"&{before};" * 10) for before, name in pairwise(names))]
     path = tmp_path / "bomb.rdf"
     path.write_bytes(xml(nested, "&e9;"))
     assert len(path.read_bytes()) < 1000

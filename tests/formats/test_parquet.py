@@ -40,11 +40,11 @@ def test_a_file_that_ends_the_checking_process_is_refused(content, tmp_path, mon
     parquet_checker._stop()
     with monkeypatch.context() as patch:
         patch.setattr(parquet_check, "__file__", str(fatal))
-        with pytest.raises(BadFile, match="a.parquet: not a whole Parquet file"):
+        with pytest.raises(BadFile, match=r"a\.parquet: not a whole Parquet file"):
             files.read(tmp_path / "a.parquet")
         fatal.write_text("import time\ntime.sleep(60)\n")
         monkeypatch.setattr("doxa.formats.parquet.SECONDS", 0.2)
-        with pytest.raises(BadFile, match="a.parquet: not a whole Parquet file"):
+        with pytest.raises(BadFile, match=r"a\.parquet: not a whole Parquet file"):
             files.read(tmp_path / "a.parquet")
     monkeypatch.undo()
     assert files.read(tmp_path / "a.parquet").to_frame().rows() == ROWS
