@@ -92,7 +92,7 @@ def complete(
             base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
-    formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
+    formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
     unfinished.unlink(missing_ok=True)
     terminal.say(f"{out}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
     if len(proposals):
@@ -155,7 +155,7 @@ def audit(
             f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
         )
     if out is not None:
-        formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
+        formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")
         terminal.say(
             "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"

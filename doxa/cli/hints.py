@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from doxa.errors import DoxaError, UsageError
+from doxa.render.plain import visible
 
 FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: a fault in the data or a model, a wrong command, Ctrl-C."""
@@ -41,9 +42,9 @@ def error_text(fault: DoxaError) -> str:
     """The lines to print for an error: what is wrong, the library's hints, the option to type."""
     option = REMEDIES.get(fault.remedy, "")
     if not option:
-        return str(fault)
+        return visible(str(fault))
     hints = [hint for hint in fault.hints if hint != option and not PYTHON.search(hint)]
-    return "\n  ".join((fault.message, *hints, option))
+    return visible("\n  ".join((fault.message, *hints, option)))
 
 
 @contextmanager
@@ -57,7 +58,8 @@ def faults_of_data() -> Iterator[None]:
 
 def unexpected_text(fault: Exception) -> str:
     """The lines to print for an error that doxa did not foresee."""
-    return f"unexpected {type(fault).__name__}: {fault}\n  this is a fault in doxa; `doxa --debug …` shows where"
+    message = f"unexpected {type(fault).__name__}: {visible(str(fault))}"
+    return f"{message}\n  this is a fault in doxa; `doxa --debug …` shows where"
 
 
 def exit_code(fault: Exception) -> int:

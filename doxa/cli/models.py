@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from doxa.cli.options import (
     reading,
 )
 from doxa.errors import UsageError
+from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
     from doxa.config import Settings
@@ -221,7 +221,7 @@ def info(model: ModelFolder, json_: JsonOption = False) -> None:
     loaded = Model.load(model)
     description = loaded.info().as_dict()
     if json_:
-        print(json.dumps(description, ensure_ascii=False))
+        print_json(description)
         return
     defaults = recipe({"system": description["system"], "score": description["score"]})
     terminal.show_info(

@@ -68,7 +68,9 @@ def load(folder: Path) -> Model:
     _check_files(folder, manifest["files"])
     try:
         names = {
-            plural: Vocabulary(pl.read_parquet(folder / f"{plural}.parquet", glob=False)["name"], kind)
+            plural: Vocabulary(
+                pl.read_parquet(folder / f"{plural}.parquet", glob=False)["name"], kind, manifest.get("prefixes")
+            )
             for plural, kind in VOCABULARIES.items()
         }
         weights = _aligned(load_file(folder / "weights.safetensors"))
@@ -212,6 +214,7 @@ def _write(model: Model, folder: Path) -> None:
         "version": VERSION,
         "settings": model.settings.as_dict(),
         "origin": model.origin,
+        "prefixes": model.vocabularies.prefixes,
         "judge": model.calibration.to_dict(model.vocabularies.relations),
         "curve": list(model.curve),
         "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir())},
