@@ -1,0 +1,50 @@
+"""Limits: memory and threads that a run would need are estimated before anything is built."""
+
+from __future__ import annotations
+
+from doxa.config import Settings
+from doxa.data.blocks import free_memory
+from doxa.errors import UsageError
+from doxa.systems import parameters, without_race
+from doxa.training.plan import cores
+
+COPIES = 3
+"""Numbers that are kept for each parameter: the weight, the sum of the optimizer, the best weight so far."""
+
+TABLES = 3
+"""Tables of scores of a batch against its candidates that a step has at a time."""
+
+THREADS_PER_CORE, MOST_THREADS = 16, 64
+"""Threads or workers that a run may have: so many per core, and at least so many in all."""
+
+
+def check_limits(settings: Settings, beliefs: int, entities: int, relations: int, words: int) -> None:
+    """Refuse settings that need more memory or threads than there are, with the figures and what would fit."""
+    most = max(MOST_THREADS, THREADS_PER_CORE * cores())
+    for name in ("threads", "workers"):
+        if getattr(settings, name) > most:
+            message = f"{name}={getattr(settings, name)}: this machine has {cores()} cores; at most {most} are allowed"
+            raise UsageError(message, f"{name}={cores()} suits this machine")
+    settings, free = without_race(settings), free_memory()
+
+    def needed(dimension: int) -> float:
+        try:
+            numbers = COPIES * parameters(settings.changed(dimension=dimension), entities, relations, words)
+        except (RuntimeError, OverflowError):  # more than can be counted
+            return float("inf")
+        except UsageError:  # an odd dimension where the score needs an even one
+            return needed(dimension - 1)
+        tables = TABLES * min(settings.batch_size, beliefs) * min(settings.num_candidates, entities)
+        return 4.0 * (numbers + tables)
+
+    total = needed(settings.dimension)
+    if total <= free:
+        return
+    fits, too_large = 0, settings.dimension
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        fits, too_large = (middle, too_large) if needed(middle) <= free else (fits, middle)
+    amount = f"about {total / 1e9:,.1f} GB" if total < 1e18 else "more memory than can be counted"
+    message = f"a model of dimension {settings.dimension:,} with {entities:,} entities needs {amount}"
+    hint = f"a dimension of at most {fits - fits % 2:,} fits" if fits > 1 else "no dimension fits: use fewer beliefs"
+    raise UsageError(f"{message}; {free / 1e9:,.1f} GB are free", hint)
