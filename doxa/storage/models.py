@@ -19,6 +19,7 @@ from doxa.errors import BadModel, UsageError
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.storage import folders
+from doxa.storage.checks import check_judge
 from doxa.storage.folders import AGAIN, CHECKPOINT, MANIFEST
 from doxa.storage.migrations import migrate
 from doxa.systems import assemble, from_saved
@@ -104,6 +105,7 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool) -> Model:
         settings = from_saved(manifest["settings"])
         vocabularies = Vocabularies(**names, places=settings.marks_places)
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
+        check_judge(judge, len(vocabularies.relations))
         model = Model(
             settings=settings,
             vocabularies=vocabularies,
