@@ -139,4 +139,4 @@ def _check_arguments() -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            raise UsageError(f"the argument {ascii(argument)} is not UTF-8 text", "rename the file, or convert it") from None
+            raise UsageError(f"the argument {argument!a} is not UTF-8 text", "rename the file, or convert it") from None

@@ -61,7 +61,7 @@ def system_text(fault: Exception) -> str:
     """The lines to print for an error of the system, such as a full disk; empty for any other."""
     if isinstance(fault, UnicodeEncodeError):
         symbol = fault.object[fault.start : fault.start + 1]
-        message = f"the encoding {fault.encoding} of the terminal or file cannot show {ascii(symbol)}"
+        message = f"the encoding {fault.encoding} of the terminal or file cannot show {symbol!a}"
         return f"{message}\n  set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
     if isinstance(fault, MemoryError):
         return "memory ran out\n  choose smaller settings or data, or --memory where the command has it"

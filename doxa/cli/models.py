@@ -243,7 +243,9 @@ def check(model: ModelFolder) -> None:
     files = folders.entries(model, folders.read_manifest(model)).values()
     size = sum(entry.size for entry in files) / 1e6
     if all(entry.sha256 for entry in files):
-        terminal.say(f"{model}: whole; {len(files)} files of {size:,.1f} MB have the checksums (SHA-256) written with them")
+        terminal.say(
+            f"{model}: whole; {len(files)} files of {size:,.1f} MB have the checksums (SHA-256) written with them"
+        )
     else:
         terminal.say(f"{model}: readable; it was written by an earlier version, without checksums")
     terminal.say(f"{loaded!r}")

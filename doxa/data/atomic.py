@@ -55,8 +55,12 @@ def locked(folder: Path) -> Iterator[None]:
                 pass  # a file system without locks
         yield
     finally:
-        _locks.discard(descriptor)
-        os.close(descriptor)
+        if descriptor in _locks:  # not in a forked process
+            _locks.remove(descriptor)
+            if fcntl is not None:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
 
 
 def _leave_locks() -> None:
@@ -172,7 +176,7 @@ def _move_in(filled: Path, target: Path, replaces: Collection[str]) -> None:
 
 
 def _can_exchange(target: Path, others: list[Path]) -> bool:
-    """Whether a folder may be another one afterwards: no process of ours is in it, and its other files can be linked."""
+    """Whether another folder may take the place of this one: nobody stands in it, and its other files can be linked."""
     plain = all(file.is_file() and not file.is_symlink() for file in others)
     return plain and Path.cwd() != target and target not in Path.cwd().parents and not target.is_mount()
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from doxa.data.atomic import WORKSPACE, Busy, finish, locked, sweep, to_disk, workspace, written
+from doxa.data.atomic import WORKSPACE, finish, locked, sweep, to_disk, workspace, written
 from doxa.errors import BadFile, BadModel, UsageError
 
 FORMAT = "doxa model"
@@ -127,7 +127,9 @@ def entries(folder: Path, manifest: dict[str, Any]) -> dict[str, Entry]:
                 part: Entry(folder / f"{part}.{end}", int(listed[f"{part}.{end}"])) for part, end in ENDINGS.items()
             }
         return {
-            part: Entry(folder / _name(part, listed[part]["sha256"]), int(listed[part]["bytes"]), listed[part]["sha256"])
+            part: Entry(
+                folder / _name(part, listed[part]["sha256"]), int(listed[part]["bytes"]), listed[part]["sha256"]
+            )
             for part in ENDINGS
         }
     except (KeyError, TypeError, ValueError, OverflowError):

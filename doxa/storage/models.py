@@ -20,9 +20,9 @@ from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.storage import folders
 from doxa.storage.checks import check_judge
-from doxa.storage.folders import AGAIN, CHECKPOINT, MANIFEST
+from doxa.storage.folders import AGAIN, MANIFEST
 from doxa.storage.migrations import migrate
-from doxa.systems import assemble, from_saved
+from doxa.systems import assemble, checked, from_saved
 
 VOCABULARIES = {"entities": "entity", "relations": "relation", "words": "word"}
 
@@ -102,7 +102,7 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool) -> Model:
         facts = load_file(files["facts"].path)
         manifest, weights, facts = migrate(manifest, weights, facts)
         _check_finite(weights, folder)
-        settings = from_saved(manifest["settings"])
+        settings = checked(from_saved(manifest["settings"]))
         vocabularies = Vocabularies(**names, places=settings.marks_places)
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
         check_judge(judge, len(vocabularies.relations))

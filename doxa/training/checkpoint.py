@@ -34,7 +34,7 @@ class Checkpoint:
             with written(path) as unfinished:
                 save_file(self.tensors, unfinished, metadata=metadata)
                 _verify(unfinished)
-        except SafetensorError as fault:
+        except (SafetensorError, ValueError) as fault:
             raise BadFile(f"cannot write the checkpoint {path}: {fault}") from fault
 
     @classmethod

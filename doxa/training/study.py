@@ -63,7 +63,7 @@ def _study(path: Path, seed: int) -> Study:
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
-    backend = JournalFileBackend(str(path), lock_obj=_NoLock())
+    backend = JournalFileBackend(str(path), lock_obj=_NoLock())  # type: ignore[arg-type]
     try:
         return optuna.create_study(
             storage=optuna.storages.JournalStorage(backend),
@@ -95,9 +95,9 @@ def _mend(path: Path) -> None:
         return
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
-    last = content[content.rfind(b"\n", 0, max(whole - 1, 0)) + 1 : whole]
-    if last.strip() and not _is_json(last):
-        whole -= len(last)
+    last = content.rfind(b"\n", 0, max(whole - 1, 0)) + 1
+    if not _is_json(content[last:whole]):
+        whole = last
     if whole < len(content):
         with path.open("r+b") as journal:
             journal.truncate(whole)

@@ -11,7 +11,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.model import Model, fit
 from doxa.render import terminal
-from tests.model_folders import part
+from tests import model_folders
 from tests.worlds import board
 
 QUICK = [
@@ -221,7 +221,7 @@ def test_bad_model_folders(doxa, model, tmp_path):
     cut.mkdir()
     for path in model.iterdir():
         (cut / path.name).write_bytes(path.read_bytes())
-    part(cut, "weights").write_bytes(b"short")
+    model_folders.part(cut, "weights").write_bytes(b"short")
     code, _, err = doxa("ask", cut, "1,1", "up", "?")
     assert (code, "the model is damaged" in err) == (1, True)
 

@@ -1,4 +1,4 @@
-"""Run the fault harness: `python -m tests.faults [kills signals writes folders readers forks] [--scale 1] [--seed N]`."""
+"""Run the fault harness: `python -m tests.faults [PART]… [--scale 1] [--seed N]`; without parts, all of it."""
 
 import argparse
 import importlib.util

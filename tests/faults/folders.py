@@ -6,8 +6,11 @@ import shutil
 
 from tests.faults import tools
 
-VALUES = [None, True, False, 0, 1, -1, 2**31, 2**63, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e-320, "", "a", "\u0000", "é" * 99,
-          [], {}, [[]], [None], {"a": None}, [1e308] * 3, "translation", "complex", "separate", "learned", [[1, 2], [3]]]  # fmt: skip
+VALUES = [
+    *(None, True, False, 0, 1, -1, 2**31, 2**63, 10**400, -(10**30), 0.5, -0.0, 1e308, 1e-320),
+    *("", "a", "\u0000", "é" * 99, "translation", "complex", "separate", "learned"),
+    *([], {}, [[]], [None], {"a": None}, [1e308] * 3, [[1, 2], [3]]),
+]
 """What a forged manifest may say in any place."""
 
 

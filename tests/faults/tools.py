@@ -30,7 +30,15 @@ def import_everything():
 
     for module in pkgutil.walk_packages(doxa.__path__, "doxa."):
         importlib.import_module(module.name)
-    for name in ("optuna", "torch._dynamo", "sklearn.isotonic", "scipy.special", "scipy.optimize", "rich.progress", "rdflib"):
+    for name in (
+        "optuna",
+        "torch._dynamo",
+        "sklearn.isotonic",
+        "scipy.special",
+        "scipy.optimize",
+        "rich.progress",
+        "rdflib",
+    ):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
 
@@ -46,8 +54,8 @@ def start(action, log):
         with open(log, "w") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        sys.stdout = open(1, "w", closefd=False)
-        sys.stderr = open(2, "w", closefd=False)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
         code = action() or 0
     except SystemExit as ending:
         code = ending.code or 0

@@ -78,9 +78,11 @@ def _attempt(folder, name, place, every, faults):
         code = tools.ended(tools.start(failing(place, every, *trial.arguments), trial.log))
         text = trial.log.read_text()
         assert code in (0, 1), (code, text)
-        assert "fault in doxa" not in text and "Traceback" not in text, text
+        assert "fault in doxa" not in text, text
+        assert "Traceback" not in text, text
         trial.check()
-        assert not [path for path in tools.hidden(trial.folder) if not path.endswith(".search")], tools.hidden(trial.folder)
+        left = [path for path in tools.hidden(trial.folder) if not path.endswith(".search")]
+        assert not left, left
         trial.go_on()
     except AssertionError as fault:
         faults.append(f"{name}, write {place}{' and all after it' if every else ''}: {fault}")

@@ -27,7 +27,8 @@ def test_a_torn_last_line_is_removed(journal, torn):
     journal.write_bytes(whole + torn)
     with opened(journal, 0) as study:
         assert [trial.value for trial in study.trials] == [0.5]
-    assert journal.read_bytes() in (whole, whole + torn)
+    assert journal.read_bytes().startswith(whole)
+    assert journal.read_bytes().endswith(b"}\n")
 
 
 def test_a_trial_that_a_kill_left_running_is_queued_again_once(journal):
