@@ -351,7 +351,13 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
     nothing = torch.zeros(0, dtype=torch.int64)
     with torch.device("meta"):
         pbe = assemble(
-            settings, entities=entities, relations=relations, words=words, seen_heads=nothing, seen_tails=nothing
+            settings,
+            entities=entities,
+            relations=relations,
+            words=words,
+            seen_heads=nothing,
+            seen_tails=nothing,
+            draw=False,  # drawing on this device would load torch's compiler, which takes seconds
         )
     words_apart = set(pbe.mention.parameters()) if isinstance(pbe.mention, SeparateMention) else set()
     return sum(p.numel() for p in pbe.parameters() if p.requires_grad or p in words_apart)

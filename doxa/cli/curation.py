@@ -171,23 +171,19 @@ def apply(
     Proposals: accept adds the belief and labels it true; reject labels it false. Suspects: wrong retracts the belief
     and labels it false; replace also adds the belief with the suggested tail, labeled true; right labels it true.
     unsure and an empty review decide nothing. FILE may be a spreadsheet saved as CSV in UTF-8. The column `source` of
-    each row names the file and line it comes from.
+    each row names the file and line it comes from. The three files of an earlier review in --out are replaced at once.
 
     Example: `doxa review apply missing.tsv --out decided`, then the command `doxa update` that it prints
     """
-    from doxa import formats
     from doxa.curation.review import decide
     from doxa.render import terminal
 
     decisions = decide(file)
-    lines = []
-    for name in ("added", "retracted", "labels"):
-        table = getattr(decisions, name)
-        if len(table):
-            formats.write(table, out / f"{name}.tsv")
-            lines.append(f"{out / f'{name}.tsv'}: {len(table):,} beliefs")
-    for line in lines or ["nothing is decided; nothing is written"]:
-        terminal.say(line)
+    counts = decisions.write(out)
+    for path, count in counts.items():
+        terminal.say(f"{path}: {count:,} beliefs")
+    if not counts:
+        terminal.say("nothing is decided; nothing is written")
     terminal.remark(f"{decisions.unsure:,} unsure, {decisions.open:,} without an answer")
     retract = f" --retract {out / 'retracted.tsv'}" if len(decisions.retracted) else ""
     added = f" {out / 'added.tsv'}" if len(decisions.added) else ""
@@ -221,14 +217,14 @@ def update(
     from doxa.curation.update import update as run
     from doxa.model import Model
     from doxa.render import terminal
-    from doxa.storage import models
+    from doxa.storage import folders
 
     if out is None:
         raise UsageError("no --out: expected the folder to write the updated model to")
     if out.resolve() == model.resolve():
         raise UsageError(f"--out {out} is the model being updated", "choose another folder")
     with faults_of_data():
-        models.check_vacant(out, force, resume=False)
+        folders.check_vacant(out, force, resume=False)
     loaded = Model.load(model)
     added, retracted, labeled = (
         None if file is None else read(file, on_error, reading(format_, read_)) for file in (new, retract, labels)

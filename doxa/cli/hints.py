@@ -12,14 +12,16 @@ from contextlib import contextmanager
 from doxa.errors import DoxaError, UsageError
 from doxa.render.plain import visible
 
-FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes: a fault in the data or a model, a wrong command, Ctrl-C."""
+FAILURE, WRONG_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+"""Exit codes: a fault in the data or a model, a wrong command, Ctrl-C, SIGTERM."""
 
 REMEDIES = {
     "skip_errors": "to skip such lines and count them, pass --on-error skip",
     "not_strict": "leave --strict out to count such beliefs and go on",
     "force": "pass --force to replace it",
     "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
+    "resume_failed": "what is trained so far is kept: repeat the command with --resume to continue",
+    "lower_rate": "for example: --set learning_rate=0.01",
     "new_search": "repeat `doxa complete` without --resume to start a new search",
     "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
     "prefix": "declare the prefix, for example: --read prefix=ex=http://example.org/",
@@ -54,6 +56,20 @@ def faults_of_data() -> Iterator[None]:
         yield
     except UsageError as fault:
         raise DoxaError(fault.message, *fault.hints, remedy=fault.remedy) from fault
+
+
+def system_text(fault: Exception) -> str:
+    """The lines to print for an error of the system, such as a full disk; empty for any other."""
+    if isinstance(fault, UnicodeEncodeError):
+        symbol = fault.object[fault.start : fault.start + 1]
+        message = f"the encoding {fault.encoding} of the terminal or file cannot show {symbol!a}"
+        return f"{message}\n  set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
+    if isinstance(fault, MemoryError):
+        return "memory ran out\n  choose smaller settings or data, or --memory where the command has it"
+    if not isinstance(fault, OSError):
+        return ""
+    reason = (fault.strerror or str(fault)).lower()
+    return f"{reason}: {fault.filename}" if fault.filename else f"cannot read or write: {reason}"
 
 
 def unexpected_text(fault: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from doxa.data.atomic import written, written_folder
+from doxa.data.atomic import workspace, written, written_folder
 from doxa.data.beliefs import Beliefs
 from doxa.data.columns import TRIPLE
 from doxa.data.iris import Prefixes
@@ -75,9 +75,9 @@ def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, options: Opti
     frames = _without_unsupported(frames, options.format, str(path))
     module = module_of(options.format)
     if str(path) == packing.STANDARD:
-        with tempfile.NamedTemporaryFile(prefix="doxa-") as copy:
-            module.write(frames, Path(copy.name), "standard output", options)
-            with open(copy.name, "rb") as content:
+        with workspace(Path(tempfile.gettempdir())) as place:
+            module.write(frames, place / "copy", "standard output", options)
+            with open(place / "copy", "rb") as content:
                 shutil.copyfileobj(content, sys.stdout.buffer)
         return
     with written(path) as unfinished:

@@ -25,6 +25,9 @@ from doxa.training.parts import PartedBatch, PartedStep
 from doxa.training.threads import ALONE
 from doxa.training.weights import term_weighting
 
+DIVERGED = "lower_rate"
+"""The remedy of a run whose loss became infinite: it would do so again."""
+
 
 class Steps:
     """The gradient steps of a run, by number. `settings` must have their automatic values in place."""
@@ -67,6 +70,7 @@ class Steps:
             raise Diverged(
                 f"the loss became {value} in step {number + 1} (epoch {number // self.per_epoch + 1})",
                 f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
+                remedy=DIVERGED,
             )
         self._floor.observe(number, batch[0])
         self._average_scalars(sum(map(len, batch)))

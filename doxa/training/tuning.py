@@ -27,6 +27,7 @@ from doxa.systems import recipe, score_options, without_race
 from doxa.training.fit import train as train_model
 from doxa.training.floor import Diverged
 from doxa.training.loop import Progress
+from doxa.training.study import CUT, LEAST_TRIALS, Interrupted, enqueue, opened, was_interrupted
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -36,9 +37,6 @@ STUDY = "study.log"
 BEST = "best.toml"
 STAGES = 10
 """Points of a training at which a trial is compared with the others."""
-
-LEAST_TRIALS = 4
-"""Finished trials before any trial is pruned."""
 
 TRIAL_SHARE = 20
 """A trial trains for this part of the time of the search, unless epochs or a time budget are set."""
@@ -117,12 +115,14 @@ class Tuning(Result):
     """The result of a search: the best settings (fixed and searched), all trials, and what mattered.
 
     `importance` is the share of each setting in the differences of the metric between trials; empty for few trials.
+    `interrupted` says that Ctrl-C ended the search; the trial under way does not count.
     """
 
     best: dict[str, Any]
     metric: float
     trials: tuple[TrialRecord, ...]
     importance: dict[str, float]
+    interrupted: bool = False
 
     def to_frame(self) -> pl.DataFrame:
         """One row per trial: number, state, metric, seconds, and the values it drew."""
@@ -173,42 +173,48 @@ def tune(
         base["time_budget"] = max(5.0, round(seconds / TRIAL_SHARE))
     base["score"] = without_race(recipe(base)).score
     space = {**_free_space(recipe(base), train, settings), **(more or {})}
-    folder.mkdir(parents=True, exist_ok=True)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = _opened(folder / STUDY, base, space, train, valid)
-    started: list[int] = []
+    with opened(folder / STUDY, int(base.get("seed", 0))) as study:
+        _check_same_search(study, base, train, valid)
+        enqueue(study, _first_trials(recipe(base), space))
+        started: list[int] = []
 
-    def attempt(trial: Trial) -> float:
-        values = {name: choice.draw(trial, name) for name, choice in space.items()}
-        trial.set_user_attr("values", values)
-        watch = _watch(study, trial, values, report)
-        with _without_warnings() if started else nullcontext():
-            started.append(trial.number)
-            try:
-                result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
-            except Diverged as fault:
-                raise optuna.TrialPruned from fault
-        if result.interrupted:
-            study.stop()
-        assert result.state.best_metric is not None  # a search has validation beliefs
-        return result.state.best_metric
+        def attempt(trial: Trial) -> float:
+            values = {name: choice.draw(trial, name) for name, choice in space.items()}
+            trial.set_user_attr("values", values)
+            watch = _watch(study, trial, values, report)
+            with _without_warnings() if started else nullcontext():
+                started.append(trial.number)
+                try:
+                    result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
+                except Diverged as fault:
+                    raise optuna.TrialPruned from fault
+            if result.interrupted:
+                study.stop()
+                trial.set_user_attr(CUT, True)
+                raise Interrupted
+            assert result.state.best_metric is not None  # a search has validation beliefs
+            return result.state.best_metric
 
-    def ended(study: Study, trial: FrozenTrial) -> None:
-        if report is not None:
-            report(_record(trial), _best(study), None)
+        def ended(study: Study, trial: FrozenTrial) -> None:
+            if report is not None:
+                report(_record(trial), _best(study), None)
 
-    study.optimize(attempt, timeout=seconds or None, n_trials=trials or None, callbacks=[ended])
-    tuning = _tuning(study, base)
-    with written(folder / BEST) as unfinished:
-        unfinished.write_text(as_toml(tuning), encoding="utf-8")
-    return tuning
+        study.optimize(
+            attempt, timeout=seconds or None, n_trials=trials or None, callbacks=[ended], catch=(Interrupted,)
+        )
+        tuning = _tuning(study, base)
+        with written(folder / BEST) as unfinished:
+            unfinished.write_text(as_toml(tuning), encoding="utf-8")
+        return tuning
 
 
 def seconds_spent(folder: Path) -> float:
     """The seconds of all trials of the search in a folder; 0 if there is none."""
     if not (folder / STUDY).exists():
         return 0.0
-    return sum(trial.duration.total_seconds() for trial in _study(folder / STUDY, 0).trials if trial.duration)
+    with opened(folder / STUDY, 0) as study:
+        return sum(trial.duration.total_seconds() for trial in study.trials if trial.duration)
 
 
 def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> SearchSpace:
@@ -219,30 +225,6 @@ def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> S
     if not space:
         raise UsageError("every setting that could be searched has a value: there is nothing to search for")
     return space
-
-
-def _study(path: Path, seed: int) -> Study:
-    import optuna
-    from optuna.storages.journal import JournalFileBackend
-
-    return optuna.create_study(
-        storage=optuna.storages.JournalStorage(JournalFileBackend(str(path))),
-        study_name="doxa",
-        load_if_exists=True,
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=LEAST_TRIALS),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=LEAST_TRIALS, n_warmup_steps=2),
-    )
-
-
-def _opened(path: Path, base: Mapping[str, Any], space: SearchSpace, train: Beliefs, valid: Beliefs | None) -> Study:
-    """The study in a file, which a new one begins with the first trials."""
-    study = _study(path, int(base.get("seed", 0)))
-    _check_same_search(study, base, train, valid)
-    if not study.trials:
-        for values in _first_trials(recipe(base), space):
-            study.enqueue_trial(values)
-    return study
 
 
 def _watch(
@@ -321,6 +303,8 @@ def _tuning(study: Study, base: dict[str, Any]) -> Tuning:
     import optuna
 
     finished = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
+    if not finished and was_interrupted(study):
+        raise KeyboardInterrupt
     if not finished:
         raise DoxaError("no trial was finished in this time", "allow more seconds, or fewer epochs per trial")
     best = study.best_trial
@@ -329,7 +313,8 @@ def _tuning(study: Study, base: dict[str, Any]) -> Tuning:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
         importance = optuna.importance.get_param_importances(study, evaluator=evaluator)
     records = tuple(_record(trial) for trial in study.trials if trial.state.name != "WAITING")
-    return Tuning(base | best.user_attrs["values"], float(best.value or 0), records, importance)
+    values = base | best.user_attrs["values"]
+    return Tuning(values, float(best.value or 0), records, importance, was_interrupted(study))
 
 
 def as_toml(tuning: Tuning) -> str:

@@ -12,6 +12,7 @@ import torch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.systems import build
+from doxa.training import checkpoint as checkpoints
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import TrainingLoop
 from doxa.training.steps import Steps
@@ -414,3 +415,27 @@ def test_the_library_prints_nothing(capsys, caplog):
         loop_of().run()
     assert capsys.readouterr() == ("", "")
     assert np.isfinite(loop_of().run().curve[-1].loss)
+
+
+@pytest.mark.parametrize("place", [0.05, 0.3, 0.6, 0.95])
+def test_a_flipped_bit_of_a_checkpoint_is_refused(checkpoint, place):
+    content = bytearray(checkpoint.read_bytes())
+    content[int(place * len(content))] ^= 4
+    checkpoint.write_bytes(content)
+    with pytest.raises(DoxaError, match="not a whole checkpoint"):
+        Checkpoint.load(checkpoint)
+
+
+def test_the_checkpoint_before_stays_until_the_next_one_is_verified(checkpoint, monkeypatch):
+    before = Checkpoint.load(checkpoint)
+    real = checkpoints.save_file
+
+    def damaged(tensors, path, metadata):
+        real({name: tensor + 1 for name, tensor in tensors.items()}, path, metadata)
+
+    monkeypatch.setattr(checkpoints, "save_file", damaged)
+    with pytest.raises(DoxaError, match="checksum"):
+        before.save(checkpoint)
+    monkeypatch.undo()
+    assert Checkpoint.load(checkpoint).state == before.state
+    assert len(list(checkpoint.parent.iterdir())) == 1
