@@ -350,15 +350,9 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
     settings = without_race(settings)
     nothing = torch.zeros(0, dtype=torch.int64)
     with torch.device("meta"):
-        pbe = assemble(
-            settings,
-            entities=entities,
-            relations=relations,
-            words=words,
-            seen_heads=nothing,
-            seen_tails=nothing,
-            draw=False,  # drawing on this device would load torch's compiler, which takes seconds
-        )
+        sizes = {"entities": entities, "relations": relations, "words": words}
+        # drawing on this device would load torch's compiler, which takes seconds
+        pbe = assemble(settings, **sizes, seen_heads=nothing, seen_tails=nothing, draw=False)
     words_apart = set(pbe.mention.parameters()) if isinstance(pbe.mention, SeparateMention) else set()
     return sum(p.numel() for p in pbe.parameters() if p.requires_grad or p in words_apart)
 

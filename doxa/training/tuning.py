@@ -200,9 +200,8 @@ def tune(
             if report is not None:
                 report(_record(trial), _best(study), None)
 
-        study.optimize(
-            attempt, timeout=seconds or None, n_trials=trials or None, callbacks=[ended], catch=(Interrupted,)
-        )
+        limits = {"timeout": seconds or None, "n_trials": trials or None}
+        study.optimize(attempt, **limits, callbacks=[ended], catch=(Interrupted,))
         tuning = _tuning(study, base)
         with written(folder / BEST) as unfinished:
             unfinished.write_text(as_toml(tuning), encoding="utf-8")

@@ -149,10 +149,12 @@ def prepare(folder):
 
         def run(*arguments):
             sys.argv = ["doxa", *map(str, arguments)]
+            code = None
             try:
                 main()
             except SystemExit as ending:
-                assert not ending.code, arguments
+                code = ending.code
+            assert not code, arguments
 
         run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
