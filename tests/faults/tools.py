@@ -152,7 +152,8 @@ def prepare(folder):
             try:
                 main()
             except SystemExit as ending:
-                assert not ending.code, arguments
+                if ending.code:
+                    raise RuntimeError(arguments) from None
 
         run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
