@@ -138,6 +138,14 @@ def test_a_constant_rate_ends_without_a_cooldown():
     assert same(weights(loop), seen[1])
 
 
+@pytest.mark.parametrize(("schedule", "epochs"), [("linear", 12), ("constant", 4)])
+def test_a_falling_rate_goes_on_where_validations_differ_by_chance_alone(schedule, epochs):
+    loop = loop_of(SMALL.changed(epochs=12, patience=3, schedule=schedule))
+    watched(loop, [0.5, *[0.498] * 11])
+    state = loop.run()
+    assert (state.epoch, state.cooldown) == (epochs, [])
+
+
 def test_epochs_between_two_validations_have_no_metric_and_the_last_one_has():
     loop = loop_of(SMALL.changed(epochs=8, validate_every=3, patience=2))
     watched(loop, [0.3, 0.4, 0.2])
