@@ -180,8 +180,8 @@ class Settings:
     )
     patience: int = setting(
         5,
-        "Validations in a row below the best one, by more than chance while the rate falls, before the run goes back to "
-        "its best weights and cools down. 0 = never; a time budget turns it off.",
+        "Validations in a row below the best one, by more than chance while the rate falls, before the run goes back "
+        "to its best weights and cools down. 0 = never; a time budget turns it off.",
         "training",
         low=0,
     )
