@@ -38,7 +38,10 @@ def run(count, seed, names=trials.NAMES, number=signal.SIGKILL):
                 trial.go_on()
             except AssertionError as fault:
                 faults.append(f"{name}, seed {seed}, trial {place}, after {wait:.3f} s: {fault}")
+                print(f"fault: {faults[-1]}", flush=True)
             trial.remove()
+            if (place + 1) % 25 == 0:
+                print(f"  {place + 1} trials, {cut} cut short, {len(faults)} faults", flush=True)
     kind = signal.Signals(number).name
     print(f"{kind}: seed {seed}, {count} trials, {cut} cut short, {len(faults)} faults", flush=True)
     return faults

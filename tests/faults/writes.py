@@ -67,6 +67,7 @@ def run(most, more, seed, names=NAMES):
             for _ in range(more):
                 code = _attempt(folder, name, chance.randint(1, reached), 1, faults)
                 count, failed = count + 1, failed + (code != 0)
+            print(f"  {name}: {count} trials so far, {failed} commands failed, {len(faults)} faults", flush=True)
     print(f"failing writes: seed {seed}, {count} trials, {failed} commands failed, {len(faults)} faults", flush=True)
     return faults
 
@@ -86,5 +87,6 @@ def _attempt(folder, name, place, every, faults):
         trial.go_on()
     except AssertionError as fault:
         faults.append(f"{name}, write {place}{' and all after it' if every else ''}: {fault}")
+        print(f"fault: {faults[-1]}", flush=True)
     trial.remove()
     return code
