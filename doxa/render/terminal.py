@@ -34,14 +34,24 @@ NARROWEST = 20
 """Columns of a terminal at least; a smaller $COLUMNS, such as 0, is ignored."""
 
 
-def _environment() -> dict[str, str]:
-    columns = os.environ.get("COLUMNS", "")
-    usable = columns.isdecimal() and int(columns) >= NARROWEST
-    return {name: value for name, value in os.environ.items() if usable or name != "COLUMNS"}
+class _Environment(Mapping[str, str]):
+    """The environment variables, without a $COLUMNS that leaves no room."""
+
+    def __getitem__(self, name: str) -> str:
+        value = os.environ[name]
+        if name == "COLUMNS" and not (value.isdecimal() and int(value) >= NARROWEST):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
 
 
-out = Console(highlight=False, emoji=False, _environ=_environment())
-err = Console(stderr=True, highlight=False, emoji=False, _environ=_environment())
+out = Console(highlight=False, emoji=False, _environ=_Environment())
+err = Console(stderr=True, highlight=False, emoji=False, _environ=_Environment())
 
 
 def escape(text: str) -> str:
