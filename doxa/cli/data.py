@@ -182,6 +182,7 @@ def negatives(
     triples = np.concatenate([beliefs.positives().triples for beliefs in parts])
     facts = TripleIndex(triples, len(first.vocabularies.entities), len(first.vocabularies.relations))
     labeled = labeled_beliefs(parts[-1].positives(), facts, seed, among)
+    labeled = labeled.where(labeled.seen)
     formats.write(labeled.frames(), out)
     terminal.say(f"{out}: {len(labeled) // 2:,} beliefs, each with a negative")
 
