@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import DoxaError, UsageError, resource_text
 from doxa.render.plain import visible
 
 FAILURE, WRONG_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
@@ -64,12 +64,7 @@ def system_text(fault: Exception) -> str:
         symbol = fault.object[fault.start : fault.start + 1]
         message = f"the encoding {fault.encoding} of the terminal or file cannot show {symbol!a}"
         return f"{message}\n  set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
-    if isinstance(fault, MemoryError):
-        return "memory ran out\n  choose smaller settings or data, or --memory where the command has it"
-    if not isinstance(fault, OSError):
-        return ""
-    reason = (fault.strerror or str(fault)).lower()
-    return f"{reason}: {fault.filename}" if fault.filename else f"cannot read or write: {reason}"
+    return resource_text(fault)
 
 
 def unexpected_text(fault: Exception) -> str:

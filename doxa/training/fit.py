@@ -23,7 +23,7 @@ from doxa.data.places import plain_words
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.unseen import check_names
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import DoxaError, UsageError, resource_text
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.storage import folders
@@ -210,21 +210,16 @@ def _kept(checkpoint: Path, resume: bool) -> Iterator[None]:
     before = written()
     try:
         yield
-    except (DoxaError, OSError, MemoryError) as fault:
+    except (DoxaError, OSError, MemoryError, RuntimeError) as fault:
         of_this_run = written() is not None and (resume or written() != before)
         senseless = isinstance(fault, UsageError) or getattr(fault, "remedy", "") == DIVERGED
         if of_this_run and senseless and not resume:
             folders.discard_run(checkpoint.parent)
-        if senseless or not of_this_run:
+        reason = fault.message if isinstance(fault, DoxaError) else resource_text(fault)
+        if senseless or not of_this_run or not reason:
             raise
         hint = "what is trained so far is kept; resume=True goes on from there"
-        raise DoxaError(_reason(fault), *getattr(fault, "hints", ()), hint, remedy="resume_failed") from fault
-
-
-def _reason(fault: DoxaError | OSError | MemoryError) -> str:
-    if isinstance(fault, DoxaError):
-        return fault.message
-    return f"{fault.strerror}: {fault.filename or 'training'}" if isinstance(fault, OSError) else "memory ran out"
+        raise DoxaError(reason, *getattr(fault, "hints", ()), hint, remedy="resume_failed") from fault
 
 
 def _staged(report: Report, state: TrainState) -> Callable[[str, float], None]:
