@@ -20,8 +20,8 @@ from pathlib import Path
 
 from tests.formats.fuzz import CORPUS, attempt, damaged, seeds
 
-SECONDS = 10
-"""A file may take this long."""
+SECONDS, PATIENCE = 10, 60
+"""Processor seconds that a file may take, and seconds by the clock after which its child counts as hung."""
 
 MEMORY, MEMORY_PER_BYTE = 2**30, 20
 """Bytes of memory that reading may take, and more per byte of the file."""
@@ -50,14 +50,14 @@ def peak(who=resource.RUSAGE_SELF):
 
 
 def read_batch(numbers, seed, whole, report):
-    """Read files one after the other, and report the number, seconds and fault of each."""
+    """Read files one after the other, and report the number, processor seconds and fault of each."""
     with tempfile.TemporaryDirectory() as folder:
         for number in numbers:
             form, name, content = mutated(number, seed, whole)
             report(number)
-            began, before = time.monotonic(), peak()
+            began, before = time.process_time(), peak()
             fault = attempt(form, name, content, Path(folder))
-            seconds, grown = time.monotonic() - began, peak()
+            seconds, grown = time.process_time() - began, peak()
             text = "" if fault is None else f"{type(fault).__name__}: {str(fault)[:120]}"
             if grown > before and max(grown, peak(resource.RUSAGE_CHILDREN)) > MEMORY + MEMORY_PER_BYTE * len(content):
                 text = text or f"memory of {grown / 2**20:,.0f} MB"
@@ -83,7 +83,7 @@ class Readers:
 
     def __init__(self, seed, whole):
         self.seed, self.whole = seed, whole
-        self.faults, self.seconds, self.peak_bytes = {}, [], 0
+        self.faults, self.seconds = {}, []
 
     def run(self, numbers, workers):
         """Read all the files, with several children at a time."""
@@ -121,19 +121,19 @@ class Readers:
     def _follow(self, pipe, batch):
         """Take the results of a batch; returns the files after one that ended or held up the child, else None."""
         pipe.send(batch)
-        current, patience = batch[0], 60  # the first answer waits for imports
+        current = batch[0]
         while True:
             try:
-                kind, value = pipe.recv() if pipe.poll(patience) else ("hang", None)
+                kind, value = pipe.recv() if pipe.poll(PATIENCE) else ("hang", None)
             except (EOFError, OSError):
                 kind, value = "died", None
             if kind == "begun":
-                current, patience = value, 2 * SECONDS
+                current = value
             elif kind == "done":
                 number, seconds, text = value
                 self.seconds.append(seconds)
                 if seconds > SECONDS:
-                    text = text or f"{seconds:.0f} seconds"
+                    text = text or f"{seconds:.0f} processor seconds"
                 if text:
                     self.faults[number] = text
             elif kind == "batch":
@@ -166,7 +166,7 @@ def main():
         print(f"file {number}, {keep(number, seed, whole)}: {text}")
     counts = Counter(whole[number % len(whole)][0] for number in range(options.files))
     print(f"seed {seed}: {options.files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")
-    print(f"{len(readers.faults)} faults; slowest {max(readers.seconds, default=0):.1f} s")
+    print(f"{len(readers.faults)} faults; slowest {max(readers.seconds, default=0):.1f} processor seconds")
     raise SystemExit(bool(readers.faults))
 
 
