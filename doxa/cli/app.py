@@ -101,8 +101,6 @@ def _run() -> Any:
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
-    if sys.stdin is None:  # closed: it counts as empty
-        sys.stdin = open(os.devnull)  # noqa: SIM115
     try:
         _check_arguments()
         try:

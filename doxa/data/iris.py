@@ -71,9 +71,12 @@ class Prefixes(dict[str, str]):
         return {prefix: namespace for prefix, namespace in self.items() if KNOWN.get(prefix) != namespace}
 
     def add_declared(self, declared: Mapping[str, str]) -> None:
-        """Add the prefixes that a file declares; a prefix that is known keeps its namespace."""
+        """Add the prefixes that a file declares; a prefix that is known keeps its namespace.
+
+        Names of the namespace `BASE` are written without a prefix, so it gets none.
+        """
         for prefix, namespace in declared.items():
-            if namespace[-1:] in ("/", "#", ":") and prefix not in self:
+            if namespace[-1:] in ("/", "#", ":") and namespace != BASE and prefix not in self:
                 self[prefix] = namespace
 
 
