@@ -200,8 +200,7 @@ def tune(
             if report is not None:
                 report(_record(trial), _best(study), None)
 
-        limits = {"timeout": seconds or None, "n_trials": trials or None}
-        study.optimize(attempt, **limits, callbacks=[ended], catch=(Interrupted,))
+        study.optimize(attempt, trials or None, seconds or None, callbacks=[ended], catch=(Interrupted,))
         tuning = _tuning(study, base)
         with written(folder / BEST) as unfinished:
             unfinished.write_text(as_toml(tuning), encoding="utf-8")
