@@ -8,6 +8,9 @@ import sys
 
 from tests.faults import folders, kills, tools, writes
 
+SHORT = 0.002
+"""Below this scale, writes of the first three commands fail, not of all."""
+
 PARTS = ("kills", "signals", "writes", "folders", "readers", "forks")
 
 
@@ -50,7 +53,8 @@ def _writes(scale, seed):
         return []
     code = writes.with_shim(["writes", "--scale", str(scale), "--seed", str(seed)])
     if code is None:
-        return writes.run(max(1, round(200 * scale)), max(1, round(200 * scale)), seed)
+        names = writes.NAMES if scale >= SHORT else writes.NAMES[:3]
+        return writes.run(max(1, round(200 * scale)), max(1, round(200 * scale)), seed, names)
     return [] if code == 0 else ["failing writes: see above"]
 
 

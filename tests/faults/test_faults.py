@@ -21,9 +21,9 @@ def harness(*arguments):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_kills_and_damaged_folders():
-    harness("kills", "folders", "--scale", "0.01")
+    harness("kills", "folders", "--scale", "0.003")
 
 
 @pytest.mark.skipif(bool(writes.why_not()), reason=writes.why_not() or "writes can be made to fail")
 def test_failing_writes():
-    harness("writes", "--scale", "0.005")
+    harness("writes", "--scale", "0.001")
