@@ -146,7 +146,7 @@ class Settings:
     )
     batch_size: int = setting(
         0,
-        "Beliefs per step. 0 = 512 (1024 in margin ranking), fewer where an epoch would have less than 20 steps.",
+        "Beliefs per step. 0 = 512, or 1024 in margin ranking and for large data; few beliefs: at least 20 steps.",
         "training",
         low=0,
     )

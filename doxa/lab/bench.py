@@ -40,12 +40,15 @@ from doxa.slots import ENTITY_SLOTS
 from doxa.systems import build, recipe
 from doxa.training.executors.workers import Workers
 from doxa.training.loop import TrainingLoop
-from doxa.training.plan import automatic
+from doxa.training.plan import LARGE_BATCH_SIZE, automatic
 from doxa.training.steps import Steps
 from doxa.training.threads import ALONE, Threads, torch_threads
 
 ROUNDS = 15
 """Alternating measurements of a task and its limit; the median is reported."""
+
+STEPS_AT_ONCE = 4
+"""Steps of training in a measurement: the first one finds the caches as another task left them."""
 
 TURNS = 3
 """Turns of threads and workers; the median is reported."""
@@ -107,7 +110,7 @@ def train(
     data: Path,
     scores: tuple[str, ...] = ("translation", "complex", "distmult", "rotate"),
     dimension: int = 400,
-    batch_size: int = 512,
+    batch_size: int = LARGE_BATCH_SIZE,
     num_candidates: int = 512,
     seconds: float = 20.0,
 ) -> Iterator[Figure]:
@@ -121,30 +124,31 @@ def train(
     shapes = {"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
     for score in scores:
         settings = recipe({"score": score} | shapes)
-        rounds, gains, by_workers = [], [], []
+        rounds, gains, by_workers, visited = [], [], [], batch_size * STEPS_AT_ONCE
         with _TrainingTasks(beliefs, settings, cores) as tasks:
-            each = [tasks.alone, tasks.products, *(tasks.on_all_cores() if cores > 1 else [])]
+            each = [tasks.alone, tasks.products_alone, *(tasks.on_all_cores() if cores > 1 else [])]
             for _ in range(TURNS):
                 took = _rounds(each, seconds / TURNS, ROUNDS // TURNS)
                 rounds += took
                 if cores > 1:
                     by_workers.append(_worker_speed(beliefs, settings, cores, seconds / TURNS))
-                    gains.append(by_workers[-1] * statistics.median(alone for alone, *_ in took) / batch_size)
-        one, products, *on_all_cores = (batch_size / statistics.median(times) for times in zip(*rounds, strict=True))
+                    gains.append(by_workers[-1] * statistics.median(alone for alone, *_ in took) / visited)
+        one, products, *on_all_cores = (visited / statistics.median(times) for times in zip(*rounds, strict=True))
         note = f"{dimension} × {batch_size} × {num_candidates}"
         yield Figure(f"training, {score}, 1 thread", one, "beliefs/s", products, note)
         if cores > 1:
             threads, by_torch, at_once = on_all_cores
             limits = {by_torch: f"products by {cores} threads", cores * at_once: f"{cores} products at a time"}
             gain = statistics.median(times[0] / times[2] for times in rounds)
-            note = f"{gain:.2f} × 1 thread; limit: {limits[max(limits)]}"
+            bare = statistics.median(cores * times[1] / min(times[3] * cores, times[4]) for times in rounds)
+            note = f"{gain:.2f} × 1 thread; limit: {limits[max(limits)]}, {bare:.2f} × one"
             yield Figure(f"training, {score}, {cores} threads", threads, "beliefs/s", max(limits), note)
             note = f"{statistics.median(gains):.2f} × 1 thread; not exactly repeatable"
             yield Figure(f"{cores} workers, {score}", statistics.median(by_workers), "beliefs/s", max(limits), note)
 
 
 class _TrainingTasks:
-    """The next step of training and the matrix products of a step, by one thread or on all cores."""
+    """The next STEPS_AT_ONCE steps of training and their matrix products, by one thread or on all cores."""
 
     def __init__(self, beliefs: Beliefs, settings: Settings, cores: int) -> None:
         self.steps, self.products, self.cores = _steps(beliefs, settings), _products(beliefs, settings), cores
@@ -162,19 +166,26 @@ class _TrainingTasks:
 
     def alone(self, threads: Threads = ALONE) -> None:
         self.steps.threads = threads
-        self.steps.take(self.number % max(1, self.steps.per_epoch - 1), 0.0)  # the last batch is smaller
-        self.number += 1
+        with threads.apart():
+            for _ in range(STEPS_AT_ONCE):
+                self.steps.take(self.number % max(1, self.steps.per_epoch - 1), 0.0)  # the last batch is smaller
+                self.number += 1
+
+    def products_alone(self) -> None:
+        for _ in range(STEPS_AT_ONCE):
+            self.products()
 
     def on_all_cores(self) -> list[Callable[[], None]]:
-        """A step by all threads; the products by torch's threads; as many products as cores, all at a time."""
+        """Steps by all threads; the products by torch's threads; as many products as cores, all at a time."""
         return [partial(self.alone, self.threads), self._products_by_torch, self._products_at_once]
 
     def _products_by_torch(self) -> None:
         with torch_threads(self.cores):
-            self.products()
+            self.products_alone()
 
     def _products_at_once(self) -> None:
-        self.threads.run([self.products] * self.cores)
+        with self.threads.apart():
+            self.threads.run([self.products_alone] * self.cores)
 
 
 def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimension: int = 200) -> Iterator[Figure]:

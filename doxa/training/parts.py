@@ -8,11 +8,10 @@ batch alone, so a run has the same result with any number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -138,18 +137,15 @@ class PartedStep:
         self._tables: dict[str, Tensor] = {}
         self._buffers: dict[str, Tensor] = {}
 
-    def gradients(
-        self, batch: PartedBatch, threads: Threads, ahead: Callable[[], None] | None = None
-    ) -> tuple[float, dict[str, RowGradient]]:
+    def gradients(self, batch: PartedBatch, threads: Threads) -> tuple[float, dict[str, RowGradient]]:
         """The loss, and the gradients of the tables; those of other parameters are left in their `grad`.
 
-        The next call overwrites the gradients. One thread runs the task `ahead` while others look up candidates.
+        The next call overwrites the gradients.
         """
         drawn, tables = batch.candidates, {ENTITY: batch.entities, RELATION: batch.relations}
         pairs = ((ENTITY, drawn.heads), (RELATION, drawn.relations), (ENTITY, drawn.tails))
         self._tables = {name: self.pbe.get_parameter(name).detach() for name in tables}
-        look_ups: list[Callable[[], Any]] = [partial(self._tables[name].index_select, 0, ids) for name, ids in pairs]
-        candidates = threads.run([ahead, *look_ups] if ahead else look_ups)[-len(look_ups) :]
+        candidates = [self._tables[name].index_select(0, ids) for name, ids in pairs]
 
         buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
         of_parts = batch.split(buffers[ENTITY], buffers[RELATION])

@@ -13,6 +13,9 @@ BATCH_SIZE, MARGIN_BATCH_SIZE, SMALLEST_BATCH = 512, 1024, 16
 STEPS_PER_EPOCH = 20
 """Steps that an epoch of few beliefs still takes."""
 
+LARGE_BATCH_SIZE, LARGE_STEPS_PER_EPOCH = 1024, 256
+"""Beliefs per step of a likelihood where an epoch takes so many such steps: threads wait less for each other."""
+
 NUM_CANDIDATES = 512
 
 VISITS, FEWEST_EPOCHS, MOST_EPOCHS = 16e6, 20, 200
@@ -30,12 +33,18 @@ VALIDATIONS, FEWEST_VALIDATIONS = 50, 4
 
 def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
     """The settings with every size that was left open (0) chosen from data and machine, but for the epochs."""
-    most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
     return settings.changed(
-        batch_size=settings.batch_size or min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH)),
+        batch_size=settings.batch_size or _batch_size(settings, beliefs),
         num_candidates=settings.num_candidates or min(NUM_CANDIDATES, entities),
         threads=settings.threads or (cores() if settings.workers == 1 else 1),
     )
+
+
+def _batch_size(settings: Settings, beliefs: int) -> int:
+    most = MARGIN_BATCH_SIZE if settings.objective == "margin" else BATCH_SIZE
+    if settings.optimizer == "adagrad" and beliefs >= LARGE_BATCH_SIZE * LARGE_STEPS_PER_EPOCH:
+        most = LARGE_BATCH_SIZE
+    return min(most, max(SMALLEST_BATCH, beliefs // STEPS_PER_EPOCH))
 
 
 def cores() -> int:

@@ -59,9 +59,8 @@ class Steps:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
         if self.in_parts:
-            parted, next_batch = self._parted_batch(number), partial(self._make_ahead, number + 1)
-            ahead = next_batch if self.threads.count > 1 else None
-            value, self.optimizer.tables = self._parted.gradients(parted, self.threads, ahead)
+            parted = self._parted_batch(number)
+            value, self.optimizer.tables = self._parted.gradients(parted, self.threads)
             batch = parted.parts
         else:
             batch = [Batch.of(self.beliefs, self._rows(number))]
@@ -76,7 +75,8 @@ class Steps:
         self._average_scalars(sum(map(len, batch)))
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self.optimizer.step(settings.learning_rate * decay)
+        ahead = [partial(self._make_ahead, number + 1)] if self.in_parts and self.threads.count > 1 else []
+        self.optimizer.step(settings.learning_rate * decay, ahead)
         return value
 
     def _average_scalars(self, beliefs: int) -> None:

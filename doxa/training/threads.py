@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -42,8 +43,9 @@ class Threads:
 
     def __init__(self, count: int = 1) -> None:
         self.count = count
+        self.cores = _cores_of(count)
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._helpers = [threading.Thread(target=self._help, daemon=True) for _ in range(count - 1)]
+        self._helpers = [threading.Thread(target=self._help, args=(n,), daemon=True) for n in range(1, count)]
         for helper in self._helpers:
             helper.start()
 
@@ -78,6 +80,21 @@ class Threads:
             raise min(faults, key=lambda fault: fault[0])[1]
         return results
 
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Keep the calling thread on a core of its own meanwhile, as the others are where threads are as many as cores.
+
+        The system would often wake a thread on the core of the one that gave it work, and have it wait there.
+        """
+        if self.cores is None:
+            yield
+            return
+        os.sched_setaffinity(0, {self.cores[0]})  # of this thread
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, set(self.cores))
+
     def close(self) -> None:
         """End the threads; no task runs after that."""
         for _ in self._helpers:
@@ -86,10 +103,23 @@ class Threads:
             helper.join()
         self._helpers = []
 
-    def _help(self) -> None:
+    def _help(self, number: int) -> None:
+        if self.cores is not None:
+            os.sched_setaffinity(0, {self.cores[number]})
         torch.set_num_threads(1)
         while (job := self._jobs.get()) is not None:
             job()
+
+
+def _cores_of(threads: int) -> list[int] | None:
+    """The cores of so many threads, one each; none where the system is to place them.
+
+    It places a single thread, and those that have more cores than they need: other programs may use the rest.
+    """
+    if threads < 2 or not hasattr(os, "sched_getaffinity"):
+        return None
+    cores = sorted(os.sched_getaffinity(0))
+    return cores if len(cores) == threads else None
 
 
 ALONE = Threads()

@@ -1,5 +1,6 @@
 """A step in parts is the objective itself, and the number of threads changes no bit of a run."""
 
+import os
 import threading
 
 import numpy as np
@@ -199,3 +200,24 @@ def test_threads_of_a_run_let_torch_use_one_thread_and_give_the_rest_back():
     torch.set_num_threads(before)
     assert inside == {1}
     assert after == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not bind threads to cores")
+@pytest.mark.parametrize("more", [0, 1])
+def test_threads_as_many_as_cores_have_a_core_each(more):
+    """With more threads than cores, the system places them."""
+    cores = os.sched_getaffinity(0)
+    threads, barrier = Threads(len(cores) + more), threading.Barrier(len(cores) + more)
+
+    def places():
+        barrier.wait(60)  # so that each thread takes one task
+        return frozenset(os.sched_getaffinity(0))
+
+    try:
+        with threads.apart():
+            places_of = threads.run([places] * threads.count)
+    finally:
+        threads.close()
+    apart = more == 0 and len(cores) > 1
+    assert set(places_of) == ({frozenset({core}) for core in cores} if apart else {frozenset(cores)})
+    assert os.sched_getaffinity(0) == cores

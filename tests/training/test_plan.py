@@ -30,6 +30,22 @@ def test_values_that_are_set_stay():
     assert (settings.epochs, settings.validate_every, settings.batch_size) == (7, 2, 32)
 
 
+@pytest.mark.parametrize(
+    ("beliefs", "values", "batch"),
+    [
+        (100, {}, 16),
+        (8_544, {}, 427),  # kinships
+        (86_835, {}, 512),  # WN18RR
+        (262_143, {}, 512),
+        (272_115, {}, 1024),  # FB15k-237
+        (272_115, {"optimizer": "sgd"}, 512),
+        (86_835, {"objective": "margin"}, 1024),
+    ],
+)
+def test_batches_grow_with_the_number_of_beliefs(beliefs, values, batch):
+    assert planned(settings_of(**values), beliefs, 1000).batch_size == batch
+
+
 def every(beliefs, entities, valid, **values):
     return planned(settings_of(**values), beliefs, entities, valid).validate_every
 

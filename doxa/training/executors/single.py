@@ -33,7 +33,7 @@ class SingleProcess:
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         loss = 0.0
         self.steps.threads = self._threads
-        with self._torch_threads():
+        with self._threads.apart(), self._torch_threads():
             for done, number in enumerate(steps, start=1):
                 share = fraction(number)
                 if share >= 1 or self._stopped:
