@@ -20,8 +20,9 @@ $(VENV)/installed: pyproject.toml constraints.txt
 demo: install  ## learn the embedded atlas, ask it questions, draw the results (about a minute)
 	$(BIN)/doxa demo --out demo --force
 
-test: install lint  ## linters and tests, as continuous integration runs them
-	$(BIN)/python -m pytest
+PROCESSES ?= 2
+test: install lint  ## linters and tests, as continuous integration runs them; PROCESSES=2
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile
 
 lint: install  ## ruff and mypy
 	$(BIN)/ruff check .
