@@ -27,6 +27,7 @@ from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.systems import AUTO, build, combined, without_race
 from doxa.training.executors.single import SingleProcess
 from doxa.training.loop import REPORT_SECONDS, Progress
+from doxa.training.plan import BATCH_SIZE
 from doxa.training.rungs import (
     SHARE,
     Plan,
@@ -182,7 +183,7 @@ def _race(
 ) -> Race | None:
     """Plan and run a race; None where the training is too short."""
     began = time.monotonic()
-    finished = {name: finish(one.changed(workers=1)) for name, one in racers.items()}
+    finished = {name: _small_steps(one, finish(one.changed(workers=1))) for name, one in racers.items()}
     first = next(iter(finished.values()))
     sizes = Sizes(len(train), len(train.vocabularies.entities), len(train.vocabularies.relations))
     pace = _seconds_per_step(first, train) if first.time_budget else 0.0
@@ -211,6 +212,11 @@ def _race(
         seconds=round(seconds, 3),
         attempts=tuple(attempts),
     )
+
+
+def _small_steps(named: Settings, finished: Settings) -> Settings:
+    """Automatic batches of a core are those of few beliefs, however many the whole training has."""
+    return finished if named.batch_size else finished.changed(batch_size=min(finished.batch_size, BATCH_SIZE))
 
 
 def mostly_mentions(train: Beliefs, settings: Settings) -> bool:

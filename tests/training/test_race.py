@@ -300,3 +300,12 @@ def test_auto_is_never_built(symmetric):
         systems.build(symmetric[0], recipe({}))
     assert recipe({"score": AUTO, "system": "transe"}).score == "translation"
     assert without_race(recipe({"score": "rotate"})).score == "rotate"
+
+
+def test_a_race_takes_the_steps_of_few_beliefs():
+    whole = automatic(recipe({}), 500_000, 1000)
+    assert (whole.batch_size, race._small_steps(recipe({}), whole).batch_size) == (1024, 512)
+    named = recipe({"batch_size": 2048})
+    assert race._small_steps(named, automatic(named, 500_000, 1000)).batch_size == 2048
+    few = automatic(recipe({}), 1000, 100)
+    assert race._small_steps(recipe({}), few) == few
