@@ -55,10 +55,10 @@ def inspect(
 
     Example: `doxa data inspect demo/data --plot overview.png`
     """
-    from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
 
-    profile = formats.inspect(file, on_error_rule(on_error), reading(format_, read_))
+    profile = sources.inspect(file, on_error_rule(on_error), reading(format_, read_))
     if plot is not None:
         from doxa.data.atomic import written
         from doxa.render.plots import overview
@@ -92,6 +92,7 @@ def convert(
     """
     from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
 
     options = reading(format_, read_)
     if str(source) != "-" and source.resolve() == out.resolve():
@@ -99,7 +100,7 @@ def convert(
     counts: dict[str, int] = {}
 
     def counted(path: Path, name: str) -> Iterator[pl.DataFrame]:
-        for table in formats.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
+        for table in sources.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
             counts[name] = counts.get(name, 0) + len(table)
             yield table
 

@@ -74,7 +74,7 @@ def _postgres(place: Place, read_only: bool, timeout: float) -> Engine:
     schema = str(url.query.get("schema", SCHEMA))
     engine = sa.create_engine(
         url.difference_update_query(["schema"]),
-        poolclass=NullPool,
+        pool_pre_ping=True,
         connect_args={"connect_timeout": int(timeout)} if "connect_timeout" not in url.query else {},
     )
 

@@ -150,7 +150,7 @@ class Facts:
     @contextlib.contextmanager
     def loaded(self, frame: pl.DataFrame, part: str | None = None) -> Iterator[None]:
         """Within the block, the table `incoming` has the rows of the frame by id, and a belief for each of them."""
-        splits = self.splitter.splits(frame) if part is None else pl.repeat(SPLITS[part], len(frame), eager=True)
+        splits = self._splits(frame, part)
         columns = [pl.Series("position", np.arange(len(frame)))]
         columns += [self._ids(name, frame[name]).alias(name) for name in TRIPLE]
         columns += [splits.alias("split"), *(frame[name] for name in DETAILS if name in frame.columns)]
@@ -161,6 +161,13 @@ class Facts:
         bulk.insert_new(self.connection, belief, names, rows)
         yield
         incoming.drop(self.connection)
+
+    def _splits(self, frame: pl.DataFrame, part: str | None) -> pl.Series:
+        """The part, or the column `split` where the frame has one, else by the hash of each fact."""
+        if part is not None:
+            return pl.repeat(SPLITS[part], len(frame), dtype=pl.Int8, eager=True)
+        splits = self.splitter.splits(frame)
+        return frame.select(pl.coalesce("split", splits))["split"] if "split" in frame.columns else splits
 
     def _ids(self, name: str, column: pl.Series) -> pl.Series:
         return (self.relations if name == "relation" else self.entities).ids(column)

@@ -16,10 +16,13 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.sources import as_frame
 from doxa.errors import UnknownName, UsageError, one_of
 from doxa.storage.store import evidence, log, names, versions
+from doxa.storage.store.accounts import Accounts
 from doxa.storage.store.connect import TIMEOUT, connect, reading, writing
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
 from doxa.storage.store.moment import Moment
 from doxa.storage.store.place import PARTS, Place, require_place
+from doxa.storage.store.publishing import Jobs, ModelVersions
+from doxa.storage.store.queue import ReviewQueue
 
 Triple = tuple[str, str, str]
 KIND_OF_SLOT = ("entity", "relation", "entity")
@@ -50,6 +53,8 @@ class KnowledgeBase:
         self.engine = connect(self.place, read_only, timeout)
         self.settings = versions.check(self.engine, self.place)
         self.splitter = Splitter.of(self.settings)
+        self.queue, self.models = ReviewQueue(self), ModelVersions(self)
+        self.accounts, self.jobs = Accounts(self), Jobs(self)
 
     @classmethod
     def create(
@@ -126,8 +131,14 @@ class KnowledgeBase:
     def beliefs(self, part: str | None = None, at: str | int | datetime | None = None) -> Beliefs:
         """The beliefs of a moment, or of one part of it."""
         empty = pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.String))
-        tables = [table.drop("split", strict=False) for table in self.frames(part, at)]
-        return Beliefs.from_frames(tables or [empty])
+        wanted = [*TRIPLE, *self.details(at)]
+        return Beliefs.from_frames([table.select(wanted) for table in self.frames(part, at)] or [empty])
+
+    def details(self, at: str | int | datetime | None = None) -> list[str]:
+        """Which of mention and confidence any belief has at a moment."""
+        with self.reading() as connection:
+            snapshot = self._snapshot(connection, at if at is not None else self.place.moment or None)
+            return Moment.of(connection, snapshot).details(connection)
 
     def labels(self, after: int = 0, at: str | int | datetime | None = None) -> pl.DataFrame:
         """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""
@@ -291,6 +302,11 @@ class KnowledgeBase:
         """Undo and redo decisions until the state is that of a moment; the log keeps everything."""
         with self.writing() as connection:
             return log.roll_back(connection, self._snapshot(connection, moment), self.curator, note)
+
+
+def open(path: str | Path, *, curator: str | None = None, read_only: bool = False) -> KnowledgeBase:
+    """Open a knowledge base: a SQLite file such as `kb.db`, or `postgresql://user@host/database`."""
+    return KnowledgeBase(path, curator=curator, read_only=read_only)
 
 
 def as_time(moment: str | datetime) -> int:

@@ -127,6 +127,17 @@ class Moment:
             rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
             yield from self._named(rows, part)
 
+    def details(self, connection: Connection) -> list[str]:
+        """Which of mention and confidence any assertion has."""
+        present = []
+        for name in ("mention", "confidence"):
+            runs = connection.execute(
+                sa.select(assertion.c.run_id).where(assertion.c[name].is_not(None)).distinct()
+            ).scalars()
+            if set(runs) & set(self.runs):
+                present.append(name)
+        return present
+
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the ids after merges, and the split of the whole fact."""
         rows = rows.with_columns(
@@ -182,6 +193,11 @@ def _names(connection: Connection, kind: str, snapshot: int, undone: set[int]) -
     for subject in parents:
         roots[subject] = follow(parents, subject)
     return Names(pl.Series("name", texts.tolist(), dtype=pl.String), roots)
+
+
+def first_names(connection: Connection, kind: str) -> pl.Series:
+    """The first name of each id: index with an id."""
+    return _names(connection, kind, 0, set()).names
 
 
 def _verdicts(connection: Connection, snapshot: int, undone: set[int]) -> pl.DataFrame:

@@ -51,6 +51,15 @@ def create(engine: Engine, place: Place, settings: Mapping[str, str]) -> None:
             driver.execute("PRAGMA journal_mode = WAL").fetchone()
 
 
+def finish(engine: Engine) -> None:
+    """Put all of a SQLite store into its one file, so that the file can be moved."""
+    with engine.connect() as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        driver.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
 def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run the migrations up to a revision within the transaction of the connection."""
     from alembic import command
