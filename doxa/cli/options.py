@@ -57,7 +57,9 @@ WriteOption = Annotated[
     typer.Option("--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix."),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the model in --out.")]
-ReviewFile = Annotated[Path, typer.Option("--out", help="TSV or CSV file to write, with a column `review` to fill in.")]
+ReviewFile = Annotated[
+    Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review` to fill in.")
+]
 
 # Settings
 ValidOption = Annotated[Path | None, typer.Option(help="Validation beliefs, if they are not in the folder.")]

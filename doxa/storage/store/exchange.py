@@ -99,12 +99,15 @@ def write_log(connection: Connection, path: Path) -> None:
 
 def is_log(path: Path) -> bool:
     """Whether a file is a log that `write_log` wrote, by its first line."""
+    return set(SIGNS) <= set(_first_line(path))
+
+
+def _first_line(path: Path) -> list[str]:
     try:
         with path.open("rb") as file:
-            first = file.readline(4096).decode("utf-8", "replace")
+            return file.readline(4096).decode("utf-8", "replace").rstrip("\r\n").split("\t")
     except OSError:
-        return False
-    return set(SIGNS) <= set(first.rstrip("\r\n").split("\t"))
+        return []
 
 
 def read_log(path: Path) -> pl.DataFrame:
@@ -117,6 +120,59 @@ def read_log(path: Path) -> pl.DataFrame:
     if lacking:
         raise BadFile(f"{path} is not a whole log: no column {lacking[0]!r}")
     return table
+
+
+DECISION_COLUMNS = ("head", "relation", "tail", "verdict", "replacement", "reason", "note", "curator", "credence",
+                    "label")  # fmt: skip
+
+
+def decisions_table(connection: Connection) -> pl.DataFrame:
+    """The effective decisions of curators about beliefs, by present names, with a label 1 or -1 for each."""
+    table = history.entries(connection, decision.c.verdict.in_(list(log.STATUS))).filter("effective")
+    labels = {verdict: 1 if status > 0 else -1 for verdict, status in log.STATUS.items()}
+    label = pl.col("verdict").replace_strict(labels, return_dtype=pl.Int8)
+    return table.with_columns(label=label).select(DECISION_COLUMNS)
+
+
+def is_decisions(path: Path) -> bool:
+    """Whether a file is a table of decisions, by its first line."""
+    return {*TRIPLE, "verdict", "curator"} <= set(_first_line(path))
+
+
+def read_decisions(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table of decisions; a verdict that is none is refused."""
+    table = pl.read_csv(path, separator="\t", infer_schema=False)
+    rows = table.to_dicts()
+    for line, row in enumerate(rows, 2):
+        if row["verdict"] not in log.STATUS or not all(row[name] for name in (*TRIPLE, "curator")):
+            raise BadFile(
+                f"{path}, line {line}: the verdict is {row['verdict']!r}", f"expected {', '.join(log.STATUS)}"
+            )
+        if (row["verdict"] == "replace") != bool(row.get("replacement")):
+            raise BadFile(f"{path}, line {line}: replace needs a replacement, and only replace takes one")
+    return rows
+
+
+def merge_decisions(connection: Connection, rows: list[dict[str, Any]], splitter: Splitter) -> int:
+    """Append decisions of another store; those that the same curator has taken already are left out."""
+    facts, count = Facts(connection, splitter), 0
+    for row in rows:
+        tails = [row["tail"], *filter(None, [row.get("replacement")])]
+        table = pl.DataFrame([{"head": row["head"], "relation": row["relation"], "tail": tail} for tail in tails])
+        number, other = [*facts.ids(table).to_list(), None][:2]
+        last = (
+            sa.select(decision.c.verdict, decision.c.reason, decision.c.note)
+            .where(decision.c.belief_id == number, decision.c.curator == row["curator"])
+            .order_by(decision.c.id.desc())
+        )
+        same = connection.execute(last.limit(1)).first()
+        details = {"reason": row.get("reason") or None, "note": row.get("note") or None}
+        if same is None or tuple(same) != (row["verdict"], *details.values()):
+            credence = float(row["credence"]) if row.get("credence") else None
+            log.record(connection, row["verdict"], row["curator"], None, belief_id=number, replacement_id=other,
+                       credence=credence, **details)  # fmt: skip
+            count += 1
+    return count
 
 
 def replay(connection: Connection, table: pl.DataFrame, splitter: Splitter) -> int:

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from doxa.storage.store import bulk, evidence, log
 from doxa.storage.store.schema import (
     ASSERTED,
+    NAMED,
     assertion,
     belief,
     belief_state,
@@ -28,8 +29,8 @@ from doxa.storage.store.schema import (
 
 COLUMNS = {
     "decision": pl.Int64, "at": pl.Int64, "curator": pl.String, "verdict": pl.String, "head": pl.String,
-    "relation": pl.String, "tail": pl.String, "replacement": pl.String, "kind": pl.String, "subject": pl.Int64,
-    "object": pl.Int64, "old_name": pl.String, "new_name": pl.String, "reason": pl.String, "note": pl.String,
+    "relation": pl.String, "tail": pl.String, "replacement": pl.String, "kind": pl.String, "name": pl.String,
+    "into": pl.String, "old_name": pl.String, "new_name": pl.String, "reason": pl.String, "note": pl.String,
     "credence": pl.Float64, "undoes": pl.Int64, "run": pl.Int64, "proposal": pl.Int64, "source": pl.String,
     "effective": pl.Boolean,
 }  # fmt: skip
@@ -45,7 +46,8 @@ def entries(connection: Connection, *conditions: Any, last: int | None = None) -
     columns = [decision.c[name] for name in ("id", "at", "curator", "verdict")]
     columns += [_name(decision.c.belief_id, name).label(name) for name in ("head", "relation", "tail")]
     columns += [_name(decision.c.replacement_id, "tail").label("replacement")]
-    columns += [decision.c[name] for name in ("kind", "subject", "object", "old_name", "new_name", "reason", "note")]
+    columns += [decision.c.kind, _subject(decision.c.subject).label("name"), _subject(decision.c.object).label("into")]
+    columns += [decision.c[name] for name in ("old_name", "new_name", "reason", "note")]
     columns += [decision.c.credence, decision.c.undoes, decision.c.run_id, decision.c.proposal_id]
     origin = sa.select(source.c.uri).join(run, run.c.source_id == source.c.id).where(run.c.id == decision.c.run_id)
     ineffective = sa.select(undone.c.decision_id).where(undone.c.decision_id == decision.c.id).exists()
@@ -60,6 +62,14 @@ def _name(belief_id: Any, slot: str) -> Any:
     named = (relation if slot == "relation" else entity).alias()
     query = sa.select(named.c.name).join(facts, facts.c[slot] == named.c.id).where(facts.c.id == belief_id)
     return query.scalar_subquery()
+
+
+def _subject(number: Any) -> Any:
+    """The present name of the entity or relation of a rename or merge."""
+    choices = [(decision.c.kind == kind, table) for kind, table in NAMED.items()]
+    return sa.case(
+        *((of, sa.select(table.c.name).where(table.c.id == number).scalar_subquery()) for of, table in choices)
+    )
 
 
 def of_fact(connection: Connection, roots: Sequence[int]) -> dict[str, Any]:

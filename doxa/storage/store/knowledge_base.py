@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import getpass
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -17,15 +16,15 @@ from doxa.data.sources import as_frame
 from doxa.errors import UnknownName, UsageError, one_of
 from doxa.storage.store import evidence, log, names, versions
 from doxa.storage.store.accounts import Accounts
-from doxa.storage.store.connect import TIMEOUT, connect, reading, writing
+from doxa.storage.store.connect import TIMEOUT, connect
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
 from doxa.storage.store.moment import Moment
 from doxa.storage.store.place import PARTS, Place, require_place
 from doxa.storage.store.publishing import Jobs, ModelVersions
 from doxa.storage.store.queue import ReviewQueue
+from doxa.storage.store.records import KIND_OF_SLOT, Records
 
 Triple = tuple[str, str, str]
-KIND_OF_SLOT = ("entity", "relation", "entity")
 Frames = Iterator[pl.DataFrame]
 
 
@@ -37,7 +36,7 @@ def default_curator() -> str:
         return "curator"
 
 
-class KnowledgeBase:
+class KnowledgeBase(Records):
     """A living knowledge base in SQLite or PostgreSQL: beliefs, their evidence, and every decision about them.
 
     Every method is one transaction. `curator` is the name that decisions are signed with.
@@ -81,18 +80,6 @@ class KnowledgeBase:
 
     def __repr__(self) -> str:
         return f"KnowledgeBase({str(self.place)!r})"
-
-    @contextlib.contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A transaction that sees one moment."""
-        with reading(self.engine, self.place) as connection:
-            yield connection
-
-    @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that writes all or nothing."""
-        with writing(self.engine, self.place) as connection:
-            yield connection
 
     # Moments
 
