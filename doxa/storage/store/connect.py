@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
 
 from doxa.errors import BadStore, UsageError
 from doxa.storage.store.place import Place, without_password
@@ -37,10 +36,11 @@ def connect(place: Place, read_only: bool = False, timeout: float = TIMEOUT) -> 
 
 
 def _sqlite(place: Place, read_only: bool, timeout: float) -> Engine:
+    """Connections stay open: closing the last one moves the write-ahead log into the file, which is slow."""
     path = place.path.resolve()
     mode = "ro" if read_only else "rw" if path.exists() else "rwc"
     url = sa.URL.create("sqlite", database=f"file:{_quoted(str(path))}", query={"mode": mode, "uri": "true"})
-    engine = sa.create_engine(url, poolclass=NullPool, connect_args={"timeout": timeout, "check_same_thread": False})
+    engine = sa.create_engine(url, connect_args={"timeout": timeout, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:

@@ -214,6 +214,9 @@ class KnowledgeBase(Records):
         if (verdict == "replace") != (replacement is not None):
             raise UsageError("replace needs a replacement, and only replace takes one")
         with self.writing() as connection:
+            if verdict == "retract":
+                for kind, name in zip(KIND_OF_SLOT, (head, relation, tail), strict=True):
+                    names.require(connection, kind, name)
             if verdict == "retract" and not self._holds(connection, (head, relation, tail)):
                 raise UnknownName(
                     f"the knowledge base does not hold {head} · {relation} · {tail}", "nothing to retract"

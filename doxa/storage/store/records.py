@@ -41,6 +41,10 @@ class Records:
         with writing(self.engine, self.place) as connection:
             yield connection
 
+    def close(self) -> None:
+        """Close all connections; they open again when needed."""
+        self.engine.dispose()
+
     def status(self) -> dict[str, Any]:
         """How much the knowledge base holds: beliefs, names, decisions, open proposals, the live model."""
         with self.reading() as connection:

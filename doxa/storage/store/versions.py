@@ -57,7 +57,7 @@ def finish(engine: Engine) -> None:
         driver = connection.connection.driver_connection
         assert driver is not None
         driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        driver.execute("PRAGMA journal_mode = DELETE").fetchone()
+    engine.dispose()
 
 
 def upgrade(connection: Connection, revision: str = "head") -> None:

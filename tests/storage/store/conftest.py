@@ -7,9 +7,7 @@ import shutil
 
 import pytest
 
-from doxa.storage.store.connect import connect, writing
 from doxa.storage.store.knowledge_base import KnowledgeBase
-from doxa.storage.store.place import require_place
 from doxa.storage.store.schema import metadata
 
 SPLIT = {"valid": 0.2, "test": 0.2}
@@ -59,18 +57,19 @@ def _templates(tmp_path_factory):
 def make_store(request, new_place, _templates, tmp_path):
     """A function that returns an empty store; the earlier one of PostgreSQL is emptied."""
     numbers = itertools.count()
+    kind = "postgres" if new_place().startswith("postgresql") else "sqlite"
 
     def make():
-        kind = "postgres" if new_place().startswith("postgresql") else "sqlite"
         if kind not in _templates:
-            _templates[kind] = KnowledgeBase.create(_template_place(request, kind), curator="ann", **SPLIT).place
-        place = _templates[kind]
+            _templates[kind] = KnowledgeBase.create(_template_place(request, kind), curator="ann", **SPLIT)
+            _templates[kind].close()
+        template = _templates[kind]
         if kind == "sqlite":
             path = tmp_path / f"store{next(numbers)}.db"
-            shutil.copy(place.path, path)
+            shutil.copy(template.place.path, path)
             return KnowledgeBase(path, curator="ann")
-        empty(place)
-        return KnowledgeBase(place, curator="ann")
+        empty(template)
+        return template
 
     return make
 
@@ -82,11 +81,16 @@ def _template_place(request, kind):
     return f"{url}{'&' if '?' in url else '?'}schema=doxa_test_{os.getpid()}"
 
 
-def empty(place):
-    place = require_place(place)
-    tables = [name for name in metadata.tables if name != "setting"]
-    with writing(connect(place), place) as connection:
-        connection.exec_driver_sql(f"TRUNCATE {', '.join(tables)} RESTART IDENTITY CASCADE")
+def empty(kb):
+    """Remove all rows but the settings: faster than TRUNCATE, which makes new files."""
+    statements = ["SET LOCAL session_replication_role = replica"]  # without triggers and foreign keys
+    for table in metadata.sorted_tables:
+        if table.name != "setting":
+            statements.append(f"DELETE FROM {table.name}")
+            if "id" in table.c:
+                statements.append(f"ALTER SEQUENCE {table.name}_id_seq RESTART")
+    with kb.writing() as connection:
+        connection.exec_driver_sql("; ".join(statements))
 
 
 @pytest.fixture

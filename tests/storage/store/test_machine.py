@@ -119,8 +119,8 @@ def run(make_store, examples, steps):
     )
 
 
-def test_store_equals_its_twin(make_store):
-    run(make_store, 12, 20)
+def test_store_equals_its_twin(make_store, new_place):
+    run(make_store, 4 if new_place().startswith("postgresql") else 10, 20)
 
 
 @pytest.mark.slow
