@@ -23,7 +23,7 @@ from doxa.cli.options import (
     read,
     reading,
 )
-from doxa.errors import UsageError
+from doxa.errors import DoxaError, UsageError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,6 +80,16 @@ def _share(text: str) -> float:
     return share
 
 
+def _unfinished_search(out: Path | None, into: str, resume: bool) -> Path | None:
+    """The file that keeps the state of a search with --out; without --out, a search cannot be resumed."""
+    if out is None and not into:
+        raise UsageError("no --out and no --into: expected a file to write, or a knowledge base")
+    unfinished = None if out is None else out.with_name(f".{out.name}.search")
+    if resume and (unfinished is None or not unfinished.exists()):
+        raise DoxaError(f"no unfinished search of {out or into} to resume", "start one without --resume")
+    return unfinished
+
+
 def complete(
     model: ModelFolder,
     out: ReviewFile = None,
@@ -98,8 +108,7 @@ def complete(
 
     Writes one row per proposal: credence, the probabilities of head, relation and tail (Eqs 8–10), and the ranks of
     head and tail among the answers not yet known. Fill the column `review` with accept, reject or unsure, then run
-    `doxa review apply`. Continue a search that was stopped with --resume. With --into, the proposals go into the review
-    queue of a knowledge base instead.
+    `doxa review apply`. Continue a search that was stopped with --resume. --into fills the review queue of a store.
 
     Credence is the share of such proposals that turned out right when validation facts were hidden. No file tells how
     many true facts a knowledge base lacks: --base-rate states it, and a larger share raises every credence. The last
@@ -110,16 +119,11 @@ def complete(
     from doxa import formats
     from doxa.curation.complete import complete as run
     from doxa.curation.review import to_review
-    from doxa.errors import DoxaError
     from doxa.model import Model
     from doxa.render import terminal
 
     check_output("--out", out, model, model)
-    if out is None and not into:
-        raise UsageError("no --out and no --into: expected a file to write, or a knowledge base")
-    unfinished = None if out is None else out.with_name(f".{out.name}.search")
-    if resume and (unfinished is None or not unfinished.exists()):
-        raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
+    unfinished = _unfinished_search(out, into, resume)
     loaded = Model.load(model)
     with terminal.progress("completing") as bar:
 

@@ -66,8 +66,9 @@ def frame(connection: Connection, query: sa.Select[Any], schema: Schema) -> pl.D
 
 
 def _copied(connection: Connection, query: sa.Select[Any], schema: Schema) -> Iterator[pl.DataFrame]:
-    text = query.compile(dialect=postgresql.dialect(paramstyle="named"), compile_kwargs={"literal_binds": True})
-    pending, size = [], 0
+    text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
+    pending: list[bytes] = []
+    size = 0
 
     def table() -> pl.DataFrame:
         # Booleans are written as t and f; read as text first

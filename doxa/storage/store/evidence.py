@@ -193,7 +193,7 @@ def equivalent(connection: Connection, roots: Sequence[int]) -> Sequence[Row[Any
         table = relation if name == "relation" else entity
         same = sa.select(table.c.id).where(sa.or_(table.c.id == number, table.c.merged_into == number))
         conditions.append(belief.c[name].in_(same))
-    query = (
+    query: sa.Select[Any] = (
         sa.select(belief.c.id, belief_state.c.status, belief_state.c.decision_id)
         .outerjoin(belief_state, belief_state.c.belief_id == belief.c.id)
         .where(*conditions)

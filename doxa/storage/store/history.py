@@ -43,7 +43,7 @@ def time_text(time: int) -> str:
 
 def entries(connection: Connection, *conditions: Any, last: int | None = None) -> pl.DataFrame:
     """The decisions that meet the conditions, in order, by present names; with `last`, the last of them."""
-    columns = [decision.c[name] for name in ("id", "at", "curator", "verdict")]
+    columns: list[Any] = [decision.c[name] for name in ("id", "at", "curator", "verdict")]
     columns += [_name(decision.c.belief_id, name).label(name) for name in ("head", "relation", "tail")]
     columns += [_name(decision.c.replacement_id, "tail").label("replacement")]
     columns += [decision.c.kind, _subject(decision.c.subject).label("name"), _subject(decision.c.object).label("into")]

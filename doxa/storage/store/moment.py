@@ -236,8 +236,8 @@ def _merged_splits(connection: Connection, entities: Names, relations: Names) ->
     schema = {**dict.fromkeys(TRIPLE, pl.Int64), "first_split": pl.Int8}
     if not conditions:
         return pl.DataFrame(schema=schema)
-    columns = [belief.c[name] for name in (*TRIPLE, "split")]
-    query = sa.select(*columns).where(sa.or_(*conditions)).order_by(belief.c.id)
+    fields = [belief.c[name] for name in (*TRIPLE, "split")]
+    query = sa.select(*fields).where(sa.or_(*conditions)).order_by(belief.c.id)
     facts = bulk.frame(connection, query, schema)
     facts = facts.with_columns(entities.root("head"), relations.root("relation"), entities.root("tail"))
     return facts.unique(TRIPLE, keep="first", maintain_order=True)
