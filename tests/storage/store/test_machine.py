@@ -12,8 +12,8 @@ from doxa.storage.store.evidence import Splitter
 from tests.reference_store import ReferenceStore, Refused
 from tests.storage.store.conftest import SPLIT
 
-ENTITIES, RELATIONS = "abcd", "rs"
-entities, relations = st.sampled_from(ENTITIES), st.sampled_from(RELATIONS)
+ENTITIES, RELATIONS = "abc", "rs"
+entities, relations = st.sampled_from(ENTITIES), st.sampled_from("rrrs")
 triples = st.tuples(entities, relations, entities)
 kinds = st.sampled_from(["entity", "entity", "entity", "relation"])
 
@@ -38,6 +38,13 @@ class Machine(RuleBasedStateMachine):
                 store()
         else:
             assert store() == expected
+        self.agree(len(self.twin.log))
+
+    def agree(self, snapshot):
+        """Both have the same rows at a snapshot."""
+        tables = self.kb.frames(at=snapshot)
+        rows = [row for table in tables for row in table.drop("confidence").iter_rows()]
+        assert sorted(rows, key=repr) == self.twin.rows(snapshot)
 
     def name(self, kind, letter):
         return letter if kind == "entity" else RELATIONS[ENTITIES.index(letter) % 2]
@@ -69,7 +76,7 @@ class Machine(RuleBasedStateMachine):
                 lambda: self.twin.decide("replace", triple, (*triple[:2], tail)),
             )
 
-    @rule(kind=kinds, old=entities, new=st.sampled_from("abcdxy"))
+    @rule(kind=kinds, old=entities, new=st.sampled_from("abcxy"))
     def rename(self, kind, old, new):
         old = self.name(kind, old)
         self.both(lambda: self.kb.rename(old, new, kind=kind), lambda: self.twin.rename(kind, old, new))
@@ -101,10 +108,8 @@ class Machine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def export(self, data):
-        """The state at a past snapshot, and at present."""
-        for snapshot in {data.draw(st.integers(0, len(self.twin.log))), len(self.twin.log)}:
-            rows = [(*row[:4], row[5]) for table in self.kb.frames(at=snapshot) for row in table.iter_rows()]
-            assert sorted(rows, key=repr) == self.twin.rows(snapshot)
+        """The state at a past snapshot."""
+        self.agree(data.draw(st.integers(0, len(self.twin.log))))
 
     @rule(triple=triples)
     def holds(self, triple):

@@ -69,6 +69,35 @@ def test_a_rejected_belief_stays_rejected_by_imports(kb):
     assert ("lyon", "in", "france") in rows(kb)
 
 
+def test_the_last_verdict_counts(kb):
+    kb.decide("a", "r", "b", "accept")
+    kb.decide("a", "r", "b", "reject")
+    assert not kb.holds("a", "r", "b")
+    assert rows(kb) == []
+    kb.undo(2)
+    assert rows(kb) == [("a", "r", "b")]
+
+
+def test_undoing_an_import_spares_what_another_asserts(kb):
+    kb.import_beliefs(FACTS)
+    kb.import_beliefs(FACTS[:1])
+    kb.undo(1)
+    assert rows(kb) == [FACTS[0][:3]]
+    assert kb.holds(*FACTS[0][:3])
+    assert not kb.holds(*FACTS[1][:3])
+
+
+def test_merged_facts_share_a_split(kb):
+    facts = [(f"e{number}", "r", "tail") for number in range(40)]
+    kb.import_beliefs(facts)
+    valid, train = (rows(kb, part=part) for part in ("valid", "train"))
+    first, second = sorted([valid[0], train[-1]], key=facts.index)
+    kb.merge(second[0], first[0])
+    part = "valid" if first == valid[0] else "train"
+    assert rows(kb, part=part).count(first) == 2
+    assert rows(kb).count(first) == 2
+
+
 def test_old_names_are_understood(kb):
     kb.import_beliefs(FACTS)
     kb.rename("lyon", "Lyon")
@@ -185,11 +214,11 @@ def test_a_backup_is_a_store(kb, tmp_path):
     kb.import_beliefs(FACTS)
     kb.merge("lyon", "paris")
     kb.backup(tmp_path / "copy.db")
+    assert [path.name for path in tmp_path.glob("*copy*")] == ["copy.db"]
     copy = KnowledgeBase(tmp_path / "copy.db")
     assert rows(copy) == rows(kb)
     assert copy.settings == kb.settings
     assert copy.undo(2) == 3
-    assert [path.name for path in tmp_path.glob("*copy*")] == ["copy.db"]
 
 
 def test_states_are_what_a_replay_says(kb):
