@@ -193,9 +193,11 @@ class KnowledgeBase(Records):
             number = batch.facts.ids(row)[0]
             return batch.finish("add", self.curator, at, belief_id=number, note=note)
 
-    def retract(self, head: str, relation: str, tail: str, **details: Any) -> int:
+    def retract(
+        self, head: str, relation: str, tail: str, *, reason: str | None = None, note: str | None = None
+    ) -> int:
         """Remove a belief that holds; `reason` and `note` may say why. The number of the decision."""
-        return self.decide(head, relation, tail, "retract", **details)
+        return self.decide(head, relation, tail, "retract", reason=reason, note=note)
 
     def decide(
         self,

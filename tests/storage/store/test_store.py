@@ -329,5 +329,5 @@ class TestErrors:
         assert kb.add("a", "r", "b")
 
     def test_other_faults_show_no_sql(self):
-        fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("strange"))
-        assert str(translated(fault, Place("kb.db"))).startswith("kb.db: strange")
+        fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
+        assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")
