@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow test-store mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,10 @@ lint: install  ## ruff and mypy
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
+
+SCALE ?= 1
+test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run
+	$(BIN)/python -m tests.faults --scale $(SCALE)
 
 mutants: install  ## put known faults into a copy of doxa and see the named test of each fail (a few minutes)
 	$(BIN)/python -m tests.mutants

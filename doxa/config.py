@@ -101,6 +101,11 @@ class Settings:
     num_candidates: int = setting(
         0, "Candidates per term, shared by a batch. 0 = 512, or all where there are fewer.", "training", low=0
     )
+    share_candidates: bool = setting(
+        True,
+        "One set of candidates per batch. false = k negatives (negative_weight) for each belief, as in the paper.",
+        "training",
+    )
     sampling_correction: bool = setting(
         False, "Let sampled candidates count for all that they stand for (n / N), so that sums estimate exact ones.",
         "training",
@@ -162,9 +167,9 @@ class Settings:
     )
     stop_on: str = setting(
         "auto",
-        "Validation metric to stop on: filtered MRR of what the system answers, classification accuracy, or error of "
-        "the confidence. auto = confidence where it is fitted, else ranking.",
-        "training", ("auto", "ranking", "accuracy", "confidence"),
+        "Validation metric to stop on: filtered MRR of what the system answers (ranking) or of entities alone, "
+        "classification accuracy, or error of the confidence. auto = confidence where it is fitted, else ranking.",
+        "training", ("auto", "ranking", "entity", "accuracy", "confidence"),
     )  # fmt: skip
     validation_sample: int = setting(2000, "Validation beliefs evaluated at a time.", "training", low=1)
     validate_every: int = setting(
@@ -175,8 +180,8 @@ class Settings:
     )
     patience: int = setting(
         5,
-        "Validations without progress before the run goes back to its best weights and cools down. "
-        "0 = never; a time budget turns it off.",
+        "Validations in a row below the best one, by more than chance while the rate falls, before the run goes back "
+        "to its best weights and cools down. 0 = never; a time budget turns it off.",
         "training",
         low=0,
     )
@@ -233,6 +238,11 @@ class Settings:
                 "mention_term=separate needs objective=likelihood and a softmax estimator: elsewhere Pr(r|m) is not an "
                 "addend of its own",
                 "leave mention_term out",
+            )
+        if not self.share_candidates and self.training_estimator != "negative":
+            raise UsageError(
+                f"share_candidates=false needs the negative estimator, not {self.training_estimator}",
+                "set estimator=negative, or leave share_candidates out",
             )
         if self.confidence == "label" and (self.objective != "likelihood" or softmax):
             other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"

@@ -45,6 +45,18 @@ class CannotAnswer(DoxaError):
     """A question that this model's system does not answer."""
 
 
+def resource_text(fault: BaseException) -> str:
+    """What a machine ran out of, in words, for errors of the system and of torch; empty for any other error."""
+    if isinstance(fault, MemoryError) or (isinstance(fault, RuntimeError) and "allocate memory" in str(fault)):
+        return "memory ran out"
+    if isinstance(fault, RuntimeError) and "No space left on device" in str(fault):
+        return "no space left on device: the shared memory of the system (/dev/shm) or the disk is full"
+    if isinstance(fault, OSError):
+        reason = (fault.strerror or str(fault)).lower()
+        return f"{reason}: {fault.filename}" if fault.filename else f"cannot read or write: {reason}"
+    return ""
+
+
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:
     """A closing question that offers the nearest names, or nothing when none is near."""
     close = difflib.get_close_matches(wrong, list(names), n=3, cutoff=0.6)

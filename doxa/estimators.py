@@ -123,7 +123,9 @@ def _count_false(scores: Tensor, true: Places) -> Tensor:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Ids that every belief of a batch is compared with in each slot, sorted and distinct.
+    """Ids that the beliefs of a batch are compared with in each slot.
+
+    Shared by all beliefs, (C,), sorted and distinct; or drawn for each belief, (B, k), in any order.
 
     `true` are the places that must not count as false, by slot; None stands for each belief's own truth alone.
     `log_share` is by slot the logarithm of how many of the pool each candidate stands for: with N of n drawn, n / N.
@@ -140,15 +142,24 @@ class Candidates:
         """All of E_h, R and E_t, for exact probabilities."""
         return cls(pbe.seen[Slot.HEAD], pbe.seen[Slot.RELATION], pbe.seen[Slot.TAIL])
 
+    @property
+    def shared(self) -> bool:
+        """Whether all beliefs of the batch have the same candidates."""
+        return self.heads.ndim == 1
+
     def of(self, slot: Slot) -> Tensor:
         return (self.heads, self.relations, self.tails)[slot]
 
     def true_places(self, batch: Batch) -> dict[Slot, Places]:
         """Where candidates must not count as false for the beliefs of a batch."""
-        return self.true or {slot: find(batch.column(slot), self.of(slot)) for slot in Slot}
+        if self.true is not None:
+            return self.true
+        return {slot: _find_truth(batch.column(slot), self.of(slot)) for slot in Slot}
 
     def without_known(self, batch: Batch, known: TripleIndex) -> Candidates:
         """The same candidates, of which none that completes a known fact counts as false."""
+        if not self.shared:
+            return replace(self, true={slot: _find_known(batch, slot, self.of(slot), known) for slot in Slot})
         columns = (batch.head.numpy(), batch.relation.numpy(), batch.tail.numpy())
         return replace(self, true={slot: _find_pairs(known.answers(slot, *columns), self.of(slot)) for slot in Slot})
 
@@ -161,15 +172,26 @@ def find(ids: Tensor, candidates: Tensor) -> Places:
     return Places(torch.from_numpy(rows), torch.from_numpy(columns))
 
 
+def _find_truth(ids: Tensor, candidates: Tensor) -> Places:
+    """The places of each belief's truth among its candidates."""
+    return find(ids, candidates) if candidates.ndim == 1 else Places(*(candidates == ids[:, None]).nonzero().T)
+
+
+def _find_known(batch: Batch, slot: Slot, candidates: Tensor, known: TripleIndex) -> Places:
+    """Where candidates (B, k), drawn for each belief, complete a known fact."""
+    columns = [column[:, None].expand_as(candidates).reshape(-1).numpy() for column in map(batch.column, Slot)]
+    columns[slot] = candidates.reshape(-1).numpy()
+    return Places(*torch.from_numpy(known.contains(*columns)).view(candidates.shape).nonzero().T)
+
+
 def _find_pairs(known: Pairs, candidates: Tensor) -> Places:
     query, answer = (torch.from_numpy(part) for part in known)
     places = find(answer, candidates)
     return Places(query[places.rows], places.columns)
 
 
-@dataclass(frozen=True, eq=False)
-class Vectors:
-    """Vectors of the heads, relations and tails of a batch, (B, d), and of its candidates, (C, d)."""
+class Vectors(NamedTuple):
+    """Vectors of the heads, relations and tails of a batch, (B, d), and of its candidates, (C, d) or (B, k, d)."""
 
     head: Tensor
     relation: Tensor
@@ -177,6 +199,16 @@ class Vectors:
     heads: Tensor
     relations: Tensor
     tails: Tensor
+
+    @classmethod
+    def of(cls, pbe: PBE, batch: Batch, candidates: Candidates) -> Vectors:
+        """Look them up in the tables of a score of vectors."""
+        assert isinstance(pbe.score, VectorScore)
+        entity, relation = pbe.score.entity, pbe.score.relation
+        return cls(
+            entity(batch.head), relation(batch.relation), entity(batch.tail),
+            entity(candidates.heads), relation(candidates.relations), entity(candidates.tails),
+        )  # fmt: skip
 
     @property
     def triple(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -216,11 +248,13 @@ def terms(
     From vectors, the tables of scores are not computed yet.
     """
     true, score, tails = candidates.true_places(batch), pbe.score, None
+    if vectors is None and not candidates.shared:
+        vectors = Vectors.of(pbe, batch, candidates)
     if vectors is None:
         truth = pbe.logit(batch)
     else:
         assert isinstance(score, VectorScore)
-        tails = score.pairs(Slot.TAIL, *vectors.triple, vectors.tails)
+        tails = score.pairs(Slot.TAIL, *vectors.triple, vectors.tails) if candidates.shared else None
         if isinstance(tails, Products):  # D = point · t, and the points are at hand
             truth = pbe.scale * (tails.points * vectors.tail).sum(-1)
         else:
@@ -237,7 +271,8 @@ def terms(
         elif slot is Slot.TAIL and tails is not None:
             scores = scaled(tails, pbe.scale)
         else:
-            scores = scaled(score.pairs(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
+            compare = score.pairs if candidates.shared else score.each_candidate
+            scores = scaled(compare(slot, *vectors.triple, vectors.candidates(slot)), pbe.scale)  # type: ignore[operator]
         scores = shifted(scores, candidates.log_share[slot])
         yield Term(str(slot), weight / 3, truth, scores, true[slot], settings.epsilon)
     if settings.mention_weight and isinstance(pbe.mention, Mention) and len(batch.words):
@@ -248,7 +283,8 @@ def terms(
         else:
             relation, relations = vectors.relation, vectors.relations
         by_mention = pbe.mention.each(mentions, relation)
-        scores = shifted(pbe.mention(mentions, relations), candidates.log_share[Slot.RELATION])
+        by_candidate = pbe.mention if candidates.shared else pbe.mention.each_candidate
+        scores = shifted(by_candidate(mentions, relations), candidates.log_share[Slot.RELATION])
         yield Term("mention", settings.mention_weight / 3, by_mention, scores, true[Slot.RELATION], settings.eta)
 
 

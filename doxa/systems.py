@@ -47,12 +47,16 @@ LIST_SETTINGS = "doxa.config.describe() lists them all"
 
 @dataclass(frozen=True)
 class System:
-    """A recipe: the settings that make it, what it can answer, and who proposed it."""
+    """A recipe: the settings that make it, what it can answer, and who proposed it.
+
+    `fixed` are settings that cannot have other values than those of the recipe.
+    """
 
     trained_by: str
     reference: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     answers: tuple[str, ...] = CAPABILITIES
+    fixed: tuple[str, ...] = ()
 
     @property
     def score(self) -> str:
@@ -75,8 +79,32 @@ MATRICES: dict[str, Any] = {"dimension": 50, "num_candidates": 64}
 DEFINING = ("objective", "head_weight", "relation_weight", "tail_weight", "mention_weight")
 """Settings that define a system: its objective, and the terms it does not have."""
 
+LITERAL: dict[str, Any] = {
+    "score": "translation",
+    "scale": 1.0,
+    "mention_term": "joint",
+    "estimator": "negative",
+    "share_candidates": False,
+    "optimizer": "sgd",
+    "entity_norm": "free",
+    "confidence": "ignore",
+}
+"""The algorithm as the paper has it: Eqs 7, 11 and 13–18, k negatives drawn for each belief, SGD."""
+
+NO_EXTRAS = (
+    "head_weight", "relation_weight", "tail_weight", "mention_weight", "n3", "l2", "max_answers", "graph_smoothing",
+    "filter_negatives",
+)  # fmt: skip
+"""Settings beyond the paper, which have their defaults in its algorithm."""
+
 SYSTEMS: dict[str, System] = {
     "pbe": System("likelihood", "Fan et al., 2015"),
+    "pbe-paper": System(
+        "likelihood, negative sampling, SGD",
+        "Fan et al., 2015",
+        {**LITERAL, "dimension": 100, "learning_rate": 0.5, "alpha": 10.0, "epsilon": 1e-20, "eta": 1e-20},
+        fixed=(*LITERAL, *NO_EXTRAS),
+    ),
     "unstructured": System(
         "ranking", "Bordes et al., 2012", _ranking("unstructured"), answers=("entity", "classification")
     ),
@@ -134,10 +162,7 @@ def checked(settings: Settings) -> Settings:
             f"leave the score out, or use it with system pbe (score={settings.score})",
         )
     score_options(settings)
-    for name in DEFINING if settings.system != "pbe" else ():
-        value, chosen = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
-        if value != chosen and (value == 0 or name == "objective"):
-            raise UsageError(f"system {settings.system} has {name}={value}, not {chosen}", "system pbe may have any")
+    _check_recipe(settings, system)
     for name, meant, where in (
         ("margin", settings.objective == "margin", "objective=margin"),
         ("corruption", settings.objective == "margin", "objective=margin"),
@@ -148,6 +173,18 @@ def checked(settings: Settings) -> Settings:
     if settings.stop_on == "accuracy" and "classification" not in system.answers:
         raise UsageError(f"stop_on=accuracy needs classification, which {settings.system} cannot do")
     return settings
+
+
+def _check_recipe(settings: Settings, system: System) -> None:
+    """Refuse values that would make another system of it; system pbe may have any."""
+    if settings.system == "pbe":
+        return
+    for name in dict.fromkeys((*DEFINING, *system.fixed)):
+        value, chosen = system.settings.get(name, getattr(Settings, name)), getattr(settings, name)
+        fits_confidence = name == "objective" and (value, chosen) == ("likelihood", "confidence")  # Eqs 4 and 5
+        defines = value == 0 or name == "objective" or name in system.fixed
+        if value != chosen and defines and not fits_confidence:
+            raise UsageError(f"system {settings.system} has {name}={value}, not {chosen}", "system pbe may have any")
 
 
 def score_options(settings: Settings) -> ScoreOptions:
@@ -313,9 +350,9 @@ def parameters(settings: Settings, entities: int, relations: int, words: int = 0
     settings = without_race(settings)
     nothing = torch.zeros(0, dtype=torch.int64)
     with torch.device("meta"):
-        pbe = assemble(
-            settings, entities=entities, relations=relations, words=words, seen_heads=nothing, seen_tails=nothing
-        )
+        sizes = {"entities": entities, "relations": relations, "words": words}
+        # drawing on this device would load torch's compiler, which takes seconds
+        pbe = assemble(settings, **sizes, seen_heads=nothing, seen_tails=nothing, draw=False)
     words_apart = set(pbe.mention.parameters()) if isinstance(pbe.mention, SeparateMention) else set()
     return sum(p.numel() for p in pbe.parameters() if p.requires_grad or p in words_apart)
 

@@ -46,7 +46,7 @@ MUTANTS = [
            "evaluation/calibration.py", "beliefs, model.known, kind", "beliefs, model.trained_facts, kind",
            "evaluation/test_calibration.py::test_answers_known_from_train_or_valid_are_no_candidates"),
     Mutant("relevance 2^c",
-           "evaluation/confidence.py", "2**relevance - 1", "2**relevance",
+           "evaluation/confidence.py", "np.expm1(relevance * np.log(2))", "np.exp(relevance * np.log(2))",
            "evaluation/test_confidence.py"
            "::test_the_relevance_of_a_tail_is_its_confidence_or_two_to_it_less_one"),
     Mutant("truths of other queries among the relation's candidates",

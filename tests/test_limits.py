@@ -33,7 +33,7 @@ def worlds():
 
 def test_every_system_and_every_score_beyond_has_a_world_of_three_beliefs():
     beliefs = worlds()
-    assert set(beliefs) == {*SYSTEMS, "distmult", "complex", "rotate"}
+    assert set(beliefs) == {*SYSTEMS, "distmult", "complex", "rotate"} - {"pbe-paper"}  # which is pbe on translation
     assert {len(world) for world in beliefs.values()} == {3}
 
 

@@ -1,7 +1,10 @@
 """The PyKEEN side of benchmarks/peers.py; runs in a separate environment and prints JSON.
 
 Training is timed by batches after a warm-up; comparisons per second are beliefs × candidates. Task `quality` is the
-filtered MRR after a training time, on the first test beliefs.
+filtered MRR after a training time, on the first test beliefs. Task `curve` is the filtered MRR of validation beliefs as
+training goes on, in seconds that leave the validations out, with the library's defaults for ComplEx (`--style default`)
+or with those of the best published runs of it (`--style libkge`: all entities as candidates, cross entropy, Adagrad,
+reciprocal relations; Ruffinelli et al., 2020).
 """
 
 from __future__ import annotations
@@ -47,10 +50,30 @@ class Clock(TrainingCallback):
             raise EnoughError
 
 
+class Curve(TrainingCallback):
+    """The MRR of validation beliefs after 1, 2, 3, … intervals of training, until the time is up."""
+
+    def __init__(self, seconds: float, interval: float, asked: torch.Tensor, known: list[torch.Tensor]) -> None:
+        super().__init__()
+        self.seconds, self.interval, self.asked, self.known = seconds, interval, asked, known
+        self.points: list[tuple[float, float]] = []
+        self.trained, self.resumed = 0.0, time.perf_counter()
+
+    def on_batch(self, epoch: int, batch: Any, batch_loss: float, **kwargs: Any) -> None:
+        trained = self.trained + time.perf_counter() - self.resumed
+        if trained < self.interval * (len(self.points) + 1):
+            return
+        self.points.append((trained, filtered(self.model, self.asked, self.known)[0]))
+        self.model.train()
+        self.trained, self.resumed = trained, time.perf_counter()
+        if trained >= self.seconds:
+            raise EnoughError
+
+
 def main() -> None:
     """Run one task and print its figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["sampled", "all", "evaluation", "quality"])
+    parser.add_argument("what", choices=["sampled", "all", "evaluation", "quality", "curve"])
     parser.add_argument("data", type=Path)
     parser.add_argument("--model", choices=["translation", "complex"], default="complex")
     parser.add_argument("--dimension", type=int, default=200)
@@ -59,13 +82,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--questions", type=int, default=0, help="test beliefs to evaluate on, 0 = all")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--style", choices=["default", "libkge"], default="default", help="settings of `curve`")
+    parser.add_argument("--interval", type=float, default=10.0, help="seconds between two points of a curve")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    train = TriplesFactory.from_path(arguments.data / "train.tsv")
+    reciprocal = arguments.what == "curve" and arguments.style == "libkge"
+    train = TriplesFactory.from_path(arguments.data / "train.tsv", create_inverse_triples=reciprocal)
     names = {"entity_to_id": train.entity_to_id, "relation_to_id": train.relation_to_id}
     valid, test = (TriplesFactory.from_path(arguments.data / f"{part}.tsv", **names) for part in ("valid", "test"))
     if arguments.what in ("sampled", "all"):
         print(json.dumps(speed(arguments, train)))
+        return
+    if arguments.what == "curve":
+        print(json.dumps({"curve": curve(arguments, train, valid)}))
         return
     model = build(arguments, train, all_candidates=True)
     seconds = 0.0
@@ -76,16 +105,43 @@ def main() -> None:
         run(loop, train, arguments.batch, clock)
         seconds = time.perf_counter() - clock.began
     asked = test.mapped_triples[: arguments.questions or None]
-    began, mrr, hits = time.perf_counter(), 0.0, 0.0
-    for piece in asked.split(PIECE):
-        report = RankBasedEvaluator(filtered=True).evaluate(
-            model, piece, batch_size=None, additional_filter_triples=[train.mapped_triples, valid.mapped_triples,
-                                                                      test.mapped_triples], use_tqdm=False)  # fmt: skip
-        mrr += report.get_metric("both.realistic.inverse_harmonic_mean_rank") * len(piece) / len(asked)
-        hits += report.get_metric("both.realistic.hits_at_10") * len(piece) / len(asked)
+    began = time.perf_counter()
+    known = [train.mapped_triples, valid.mapped_triples, test.mapped_triples]
+    mrr, hits = filtered(model, asked, known)
     took = time.perf_counter() - began
     print(json.dumps({"training_seconds": seconds, "evaluation_seconds": took, "questions": 2 * len(asked),
                       "mrr": mrr, "hits@10": hits}))  # fmt: skip
+
+
+def filtered(model: Model, asked: torch.Tensor, known: list[torch.Tensor]) -> tuple[float, float]:
+    """Filtered MRR and Hits@10 of heads and tails."""
+    mrr, hits = 0.0, 0.0
+    for piece in asked.split(PIECE):
+        report = RankBasedEvaluator(filtered=True).evaluate(
+            model, piece, batch_size=None, additional_filter_triples=known, use_tqdm=False
+        )
+        mrr += report.get_metric("both.realistic.inverse_harmonic_mean_rank") * len(piece) / len(asked)
+        hits += report.get_metric("both.realistic.hits_at_10") * len(piece) / len(asked)
+    return mrr, hits
+
+
+def curve(arguments: argparse.Namespace, train: TriplesFactory, valid: TriplesFactory) -> list[tuple[float, float]]:
+    """Seconds of training and the MRR of validation beliefs by then."""
+    order = torch.randperm(valid.num_triples, generator=torch.Generator().manual_seed(0))
+    asked = valid.mapped_triples[order[: arguments.questions or None]]
+    points = Curve(arguments.seconds, arguments.interval, asked, [train.mapped_triples, valid.mapped_triples])
+    if arguments.style == "default":
+        model: Model = ComplEx(triples_factory=train, random_seed=0)
+        loop: LCWATrainingLoop | SLCWATrainingLoop = SLCWATrainingLoop(
+            model=model, triples_factory=train, optimizer=Adam(model.parameters())
+        )
+        batch = 256
+    else:
+        model = build(arguments, train, all_candidates=True)
+        loop = LCWATrainingLoop(model=model, triples_factory=train, optimizer=Adagrad(model.parameters(), lr=0.5))
+        batch = arguments.batch
+    run(loop, train, batch, points)
+    return points.points
 
 
 def build(arguments: argparse.Namespace, train: TriplesFactory, all_candidates: bool) -> Model:
@@ -126,7 +182,7 @@ def speed(arguments: argparse.Namespace, train: TriplesFactory) -> dict[str, flo
     return {"beliefs_per_second": beliefs, "comparisons_per_second": beliefs * each}
 
 
-def run(loop: LCWATrainingLoop | SLCWATrainingLoop, train: TriplesFactory, batch: int, clock: Clock) -> None:
+def run(loop: LCWATrainingLoop | SLCWATrainingLoop, train: TriplesFactory, batch: int, clock: TrainingCallback) -> None:
     """Train until the clock says enough."""
     try:
         loop.train(train, num_epochs=10_000, batch_size=batch, use_tqdm=False, callbacks=clock)

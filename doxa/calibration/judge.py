@@ -182,6 +182,14 @@ class Judge:
             contradictions=fit_contradictions(log_odds, surprise(pbe, labeled, facts, known), label == 1),
         )
 
+    def by_rule(self, rule: str, pbe: PBE, settings: Settings, facts: TripleIndex, beliefs: Beliefs) -> Judge:
+        """The same with another decision rule, fitted to validation beliefs as in `fit`."""
+        known = facts.union(beliefs.positives().triples)
+        judge = replace(self, rule=rule, weights=None)
+        sample = _affordable(pbe, beliefs, np.random.default_rng([settings.seed, 5]), 1.0)
+        labeled = judge._labeled(pbe, settings, facts, known, sample, held_out=True)
+        return judge.refit(pbe, settings, facts, labeled, known) if len(labeled) else judge
+
     def adjust(self, pbe: PBE, settings: Settings, facts: TripleIndex, labeled: Beliefs, known: TripleIndex) -> Judge:
         """The same with curve and thresholds moved by labeled beliefs as far as their number carries.
 

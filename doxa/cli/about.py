@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from doxa.cli.options import JsonOption
+from doxa.render.plain import print_json
 
 ANSWERS = {"entity": "E", "relation": "R", "classification": "V"}
 
@@ -31,7 +31,7 @@ def systems(
 
     table = describe(entities, relations, dimension)
     if json_:
-        print(json.dumps(table, ensure_ascii=False))
+        print_json(table)
         return
     of_systems: list[tuple[Any, ...]] = [
         (row["system"], row["formula"], "".join(ANSWERS[answer] for answer in row["answers"]),

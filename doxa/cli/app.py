@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,11 +22,12 @@ from doxa.cli import (
     models,
     questions,
     reviewing,
+    signals,
     tuning,
 )
 from doxa.cli import lab as reproduction
-from doxa.cli.hints import FAILURE, error_text, exit_code, unexpected_text
-from doxa.errors import DoxaError
+from doxa.cli.hints import FAILURE, INTERRUPTED, error_text, exit_code, system_text, unexpected_text
+from doxa.errors import DoxaError, UsageError
 
 app = typer.Typer(
     name="doxa",
@@ -48,6 +51,7 @@ app.command()(models.train)
 app.command()(tuning.tune)
 app.command()(models.calibrate)
 app.command()(models.info)
+app.command()(models.check)
 app.command(context_settings=DASHED_NAMES)(questions.ask)
 app.command(context_settings=DASHED_NAMES)(questions.judge)
 app.command()(evaluation.evaluate)
@@ -115,17 +119,56 @@ def common(
 def main() -> None:
     """Run the command line; an error is a short text and an exit code, with a traceback only under --debug."""
     gc.set_threshold(100_000)  # a tenth of a cold start is garbage collection among modules that were just loaded
-    if "--debug" in sys.argv:
+    with signals.as_interrupts() as received:
+        try:
+            sys.exit(_run())
+        except KeyboardInterrupt:
+            sys.exit(signals.exit_code(received, INTERRUPTED))
+        except SystemExit as ending:
+            sys.exit(signals.exit_code(received, ending.code))
+
+
+def _run() -> Any:
+    """The command of sys.argv; returns its exit code."""
+    debug = "--debug" in sys.argv
+    if debug:
         sys.argv.remove("--debug")
-        app()
-        return
     try:
-        app()
+        _check_arguments()
+        try:
+            app()
+        except SystemExit as ending:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return ending.code
     except DoxaError as fault:
+        if debug:
+            raise
         print(f"Error: {error_text(fault)}", file=sys.stderr)
-        sys.exit(exit_code(fault))
+        return exit_code(fault)
     except BrokenPipeError:
-        sys.exit(FAILURE)
+        _drop_output()
+        return FAILURE
     except Exception as fault:
-        print(f"Error: {unexpected_text(fault)}", file=sys.stderr)
-        sys.exit(exit_code(fault))
+        if debug:
+            raise
+        print(f"Error: {system_text(fault) or unexpected_text(fault)}", file=sys.stderr)
+        if isinstance(fault, OSError):
+            _drop_output()
+        return FAILURE
+    return 0
+
+
+def _drop_output() -> None:
+    """Let Python not try again, when it ends, to write what standard output did not take."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _check_arguments() -> None:
+    """Refuse arguments that are not UTF-8."""
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"the argument {argument!a} is not UTF-8 text", "rename the file, or convert it") from None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from doxa.render.plain import print_json
 
 
 def list_(
@@ -23,7 +24,7 @@ def list_(
 
     datasets = catalog.benchmarks()
     if json_:
-        print(json.dumps([dataset.as_dict() for dataset in datasets.values()], ensure_ascii=False))
+        print_json([dataset.as_dict() for dataset in datasets.values()])
         return
     rows: list[tuple[Any, ...]] = []
     for name, dataset in datasets.items():

@@ -136,7 +136,7 @@ def complete(
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     if out is not None and unfinished is not None:
-        formats.write(to_review(proposals.to_frame(), "missing", loaded), out)
+        formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
         unfinished.unlink(missing_ok=True)
     terminal.say(f"{out or into}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
     if len(proposals):
@@ -206,7 +206,7 @@ def audit(
     if into:
         _into_queue(into, suspects.to_frame(), "suspect", model, overlap)
     if out is not None:
-        formats.write(to_review(suspects.to_frame(), "suspect", loaded), out)
+        formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")
         terminal.say(
             "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"
@@ -222,23 +222,19 @@ def apply(
     Proposals: accept adds the belief and labels it true; reject labels it false. Suspects: wrong retracts the belief
     and labels it false; replace also adds the belief with the suggested tail, labeled true; right labels it true.
     unsure and an empty review decide nothing. FILE may be a spreadsheet saved as CSV in UTF-8. The column `source` of
-    each row names the file and line it comes from.
+    each row names the file and line it comes from. The three files of an earlier review in --out are replaced at once.
 
     Example: `doxa review apply missing.tsv --out decided`, then the command `doxa update` that it prints
     """
-    from doxa import formats
     from doxa.curation.review import decide
     from doxa.render import terminal
 
     decisions = decide(file)
-    lines = []
-    for name in ("added", "retracted", "labels"):
-        table = getattr(decisions, name)
-        if len(table):
-            formats.write(table, out / f"{name}.tsv")
-            lines.append(f"{out / f'{name}.tsv'}: {len(table):,} beliefs")
-    for line in lines or ["nothing is decided; nothing is written"]:
-        terminal.say(line)
+    counts = decisions.write(out)
+    for path, count in counts.items():
+        terminal.say(f"{path}: {count:,} beliefs")
+    if not counts:
+        terminal.say("nothing is decided; nothing is written")
     terminal.remark(f"{decisions.unsure:,} unsure, {decisions.open:,} without an answer")
     retract = f" --retract {out / 'retracted.tsv'}" if len(decisions.retracted) else ""
     added = f" {out / 'added.tsv'}" if len(decisions.added) else ""
@@ -275,7 +271,7 @@ def update(
     from doxa.curation.update import update as run
     from doxa.model import Model
     from doxa.render import terminal
-    from doxa.storage import models
+    from doxa.storage import folders
     from doxa.storage.store.place import store_place
 
     if store_place(model) is not None:
@@ -286,7 +282,7 @@ def update(
     if out.resolve() == model.resolve():
         raise UsageError(f"--out {out} is the model being updated", "choose another folder")
     with faults_of_data():
-        models.check_vacant(out, force, resume=False)
+        folders.check_vacant(out, force, resume=False)
     loaded = Model.load(model)
     added, retracted, labeled = (
         None if file is None else read(file, on_error, reading(format_, read_)) for file in (new, retract, labels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +13,19 @@ from doxa.cli.options import (
     FormatOption,
     OnErrorOption,
     ReadOption,
+    SafeCsvOption,
     SeedOption,
     SourceArgument,
     ToOption,
     WriteOption,
     chosen_of,
     on_error_rule,
+    quoting,
     read,
     reading,
 )
 from doxa.errors import DoxaError, UsageError
+from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,7 +68,7 @@ def inspect(
         with written(plot) as unfinished:
             overview(profile, unfinished)
     if json_:
-        print(json.dumps(profile.as_dict(), ensure_ascii=False))
+        print_json(profile.as_dict())
     else:
         terminal.show_profile(profile, top)
 
@@ -81,6 +83,7 @@ def convert(
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
     write_: WriteOption = [],  # noqa: B006
+    safe_csv: SafeCsvOption = False,
 ) -> None:
     """Convert beliefs from one format into another, block by block.
 
@@ -104,10 +107,10 @@ def convert(
             counts[name] = counts.get(name, 0) + len(table)
             yield table
 
-    writing = formats.Options(format=to, prefixes=options.prefixes).parse(write_)
+    writing = formats.Options(format=to, prefixes=options.prefixes, formulas=quoting(safe_csv)).parse(write_)
     options.prefixes.update(writing.prefixes)
     if source.is_dir():
-        parts = formats.dataset(source).parts()
+        parts = sources.dataset(source).parts()
         formats.write_parts({name: counted(path, name) for name, path in parts.items()}, out, writing)
     else:
         formats.write_frames(counted(source, "beliefs"), out, replace(writing, prefixes=options.prefixes))
@@ -180,6 +183,7 @@ def negatives(
     triples = np.concatenate([beliefs.positives().triples for beliefs in parts])
     facts = TripleIndex(triples, len(first.vocabularies.entities), len(first.vocabularies.relations))
     labeled = labeled_beliefs(parts[-1].positives(), facts, seed, among)
+    labeled = labeled.where(labeled.seen)
     formats.write(labeled.frames(), out)
     terminal.say(f"{out}: {len(labeled) // 2:,} beliefs, each with a negative")
 

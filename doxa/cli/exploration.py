@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +17,7 @@ from doxa.cli.options import (
     check_output,
     write_text,
 )
+from doxa.render.plain import print_json
 
 
 def explain(
@@ -49,7 +49,7 @@ def explain(
     if html is not None:
         write_text(html, explanation_page(explanation))
     if json_:
-        print(json.dumps(explanation.as_dict(), ensure_ascii=False))
+        print_json(explanation.as_dict())
     else:
         terminal.say(str(explanation))
 
@@ -72,7 +72,7 @@ def similar(
 
     neighbors = Model.load(model).similar(entity, top, relation)
     if json_:
-        print(json.dumps(neighbors.as_dict(), ensure_ascii=False))
+        print_json(neighbors.as_dict())
         return
     for name, similarity in neighbors:
         terminal.say(f"  {similarity:6.3f}  {name}")
@@ -103,7 +103,7 @@ def duplicates(
         terminal.say(f"{out}: {len(pairs):,} pairs")
         return
     if json_:
-        print(json.dumps(pairs.as_dict(), ensure_ascii=False))
+        print_json(pairs.as_dict())
         return
     rows: list[tuple[Any, ...]] = [
         (first, second, f"{similarity:.3f}", f"{of_names:.2f}", shared)

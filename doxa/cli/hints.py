@@ -9,16 +9,19 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import DoxaError, UsageError, resource_text
+from doxa.render.plain import visible
 
-FAILURE, WRONG_USAGE, INTERRUPTED = 1, 2, 130
-"""Exit codes: a fault in the data or a model, a wrong command, Ctrl-C."""
+FAILURE, WRONG_USAGE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+"""Exit codes: a fault in the data or a model, a wrong command, Ctrl-C, SIGTERM."""
 
 REMEDIES = {
     "skip_errors": "to skip such lines and count them, pass --on-error skip",
     "not_strict": "leave --strict out to count such beliefs and go on",
     "force": "pass --force to replace it",
     "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
+    "resume_failed": "what is trained so far is kept: repeat the command with --resume to continue",
+    "lower_rate": "for example: --set learning_rate=0.01",
     "new_search": "repeat `doxa complete` without --resume to start a new search",
     "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",
     "prefix": "declare the prefix, for example: --read prefix=ex=http://example.org/",
@@ -41,9 +44,9 @@ def error_text(fault: DoxaError) -> str:
     """The lines to print for an error: what is wrong, the library's hints, the option to type."""
     option = REMEDIES.get(fault.remedy, "")
     if not option:
-        return str(fault)
+        return visible(str(fault))
     hints = [hint for hint in fault.hints if hint != option and not PYTHON.search(hint)]
-    return "\n  ".join((fault.message, *hints, option))
+    return visible("\n  ".join((fault.message, *hints, option)))
 
 
 @contextmanager
@@ -55,9 +58,19 @@ def faults_of_data() -> Iterator[None]:
         raise DoxaError(fault.message, *fault.hints, remedy=fault.remedy) from fault
 
 
+def system_text(fault: Exception) -> str:
+    """The lines to print for an error of the system, such as a full disk; empty for any other."""
+    if isinstance(fault, UnicodeEncodeError):
+        symbol = fault.object[fault.start : fault.start + 1]
+        message = f"the encoding {fault.encoding} of the terminal or file cannot show {symbol!a}"
+        return f"{message}\n  set PYTHONUTF8=1, or a UTF-8 locale such as LC_ALL=C.UTF-8"
+    return resource_text(fault)
+
+
 def unexpected_text(fault: Exception) -> str:
     """The lines to print for an error that doxa did not foresee."""
-    return f"unexpected {type(fault).__name__}: {fault}\n  this is a fault in doxa; `doxa --debug …` shows where"
+    message = f"unexpected {type(fault).__name__}: {visible(str(fault))}"
+    return f"{message}\n  this is a fault in doxa; `doxa --debug …` shows where"
 
 
 def exit_code(fault: Exception) -> int:

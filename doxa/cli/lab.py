@@ -30,6 +30,9 @@ def reproduce(
     out: Annotated[Path, typer.Option("--out", help="Folder of the results, one JSON per run.")] = RESULTS,
     page: Annotated[Path | None, typer.Option(help="The page to write from all results.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Run again what has a result.")] = False,
+    outdated: Annotated[
+        bool, typer.Option("--outdated", help="Run again what has a result of older training or of other settings.")
+    ] = False,
 ) -> None:
     """Run the paper's experiments and compare their figures with the paper's.
 
@@ -47,7 +50,8 @@ def reproduce(
     if what == ["list"]:
         _list_experiments(out)
         return
-    _run_missing(runs(experiments_of(name for name in what if name != "report")), data, out, force)
+    again = "all" if force else "outdated" if outdated else "none"
+    _run_missing(runs(experiments_of(name for name in what if name != "report")), data, out, again)
     is_ours = out == RESULTS and Path("docs").is_dir()
     _write_page(out, page or (Path("docs/results.md") if is_ours else out / "results.md"), what)
 
@@ -74,12 +78,16 @@ def _list_experiments(out: Path) -> None:
                 terminal.say(f"    {line}")
 
 
-def _run_missing(runs: Iterable[Any], data: Path | None, out: Path, force: bool) -> None:
-    """Run what has no result yet, or everything."""
-    from doxa.lab.experiments import perform, result, summary
+def _run_missing(runs: Iterable[Any], data: Path | None, out: Path, again: str) -> None:
+    """Run what has no result yet, and again none, the outdated or all of the rest."""
+    from doxa.lab.experiments import is_current, perform, result, summary
     from doxa.render import terminal
 
-    missing = [run for run in runs if force or result(run, out) is None]
+    def is_due(run: Any) -> bool:
+        stored = result(run, out)
+        return stored is None or again == "all" or (again == "outdated" and not is_current(run, stored))
+
+    missing = [run for run in runs if is_due(run)]
     if missing and data is None:
         raise UsageError(
             f"{missing[0].name} must be run first, which needs --data", "for example: --data ../shared/data"
@@ -119,7 +127,10 @@ def bench(
     data: Annotated[
         Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
     ] = None,
-    dimension: Annotated[int, typer.Option(help="Length of the vectors.", min=1)] = 200,
+    dimension: Annotated[
+        int | None,
+        typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
+    ] = None,
     json_: JsonFile = None,
 ) -> None:
     """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
@@ -143,7 +154,9 @@ def bench(
         )
     figures = []
     for kind in kinds:
-        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data, "dimension": dimension}
+        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data}
+        if options and dimension is not None:
+            options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
             for figure in benches.KINDS[kind](**options):
                 figures.append(figure)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from doxa.cli.options import (
     reading,
 )
 from doxa.errors import UsageError
+from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
     from doxa.config import Settings
@@ -94,7 +94,7 @@ def train(
     """
     began = time.monotonic()
     from doxa.render import terminal
-    from doxa.storage import models
+    from doxa.storage import folders
     from doxa.systems import recipe
     from doxa.training.deadline import Deadline
     from doxa.training.fit import fit_to_folder
@@ -103,7 +103,7 @@ def train(
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
     settings = recipe(chosen_settings(settings_, set_, **options))
     with faults_of_data():
-        models.check_vacant(out, force, resume)
+        folders.check_vacant(out, force, resume)
     _spare_the_data(out, data, valid)
     data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
@@ -200,7 +200,7 @@ def calibrate(
     from doxa import formats
     from doxa.model import Model
     from doxa.render import terminal
-    from doxa.storage import models
+    from doxa.storage import folders, models
     from doxa.systems import parse_assignments
 
     values = parse_assignments(set_)
@@ -209,7 +209,7 @@ def calibrate(
     in_place = target.resolve() == model.resolve()
     if not in_place:
         with faults_of_data():
-            models.check_vacant(target, force, resume=False)
+            folders.check_vacant(target, force, resume=False)
         _spare_the_data(target, valid, model)
     loaded = Model.load(model)
     path = formats.dataset(valid).valid if valid.is_dir() else valid
@@ -248,12 +248,34 @@ def info(model: ModelFolder, json_: JsonOption = False) -> None:
     loaded = Model.load(model)
     description = loaded.info().as_dict()
     if json_:
-        print(json.dumps(description, ensure_ascii=False))
+        print_json(description)
         return
     defaults = recipe({"system": description["system"], "score": description["score"]})
     terminal.show_info(
         description, defaults.as_dict() | asdict(score_options(defaults)), effective_values(loaded.settings)
     )
+
+
+def check(model: ModelFolder) -> None:
+    """Check a model folder: compare every file with its checksum and every weight with the finite numbers.
+
+    Every command does so when it loads a model of up to 1 GB; a larger one is compared here alone.
+
+    Example: `doxa check model`
+    """
+    from doxa.render import terminal
+    from doxa.storage import folders, models
+
+    loaded = models.load(model, everything=True)
+    files = folders.entries(model, folders.read_manifest(model)).values()
+    size = sum(entry.size for entry in files) / 1e6
+    if all(entry.sha256 for entry in files):
+        terminal.say(
+            f"{model}: whole; {len(files)} files of {size:,.1f} MB have the checksums (SHA-256) written with them"
+        )
+    else:
+        terminal.say(f"{model}: readable; it was written by an earlier version, without checksums")
+    terminal.say(f"{loaded!r}")
 
 
 def effective_values(settings: Settings) -> dict[str, str]:

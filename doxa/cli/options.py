@@ -46,7 +46,7 @@ ReadOption = Annotated[
     typer.Option(
         "--read",
         metavar="NAME=VALUE",
-        help="How to read the input: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns.",
+        help="How to read the input: delimiter, header=yes|no, columns, literals=keep|drop, prefix, patterns, escapes.",
     ),
 ]
 
@@ -54,7 +54,13 @@ ReadOption = Annotated[
 ToOption = Annotated[str, typer.Option("--to", metavar="FORMAT", help="Format of OUT if its ending does not say.")]
 WriteOption = Annotated[
     list[str],
-    typer.Option("--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix."),
+    typer.Option("--write", metavar="NAME=VALUE", help="How to write OUT: delimiter, header=yes|no, prefix, escapes."),
+]
+SafeCsvOption = Annotated[
+    bool,
+    typer.Option(
+        "--safe-csv", help="In CSV and TSV, put a quote before cells that a spreadsheet would run as a formula."
+    ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the model in --out.")]
 ReviewFile = Annotated[
@@ -133,10 +139,9 @@ def reading(format_: str, assignments: list[str]) -> Options:
 
 def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
     """The beliefs of a file; `allow_zero_confidence` also admits beliefs of confidence 0."""
-    from doxa.data.beliefs import Beliefs
-    from doxa.storage.sources import blocks
+    from doxa.storage.sources import read_beliefs
 
-    return Beliefs.from_frames(blocks(path, on_error_rule(on_error), allow_zero_confidence, options))
+    return read_beliefs(path, on_error_rule(on_error), allow_zero_confidence, options)
 
 
 def read_dataset(
@@ -184,3 +189,8 @@ def write_text(path: Path, text: str) -> None:
 
     with written(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
+
+
+def quoting(safe_csv: bool) -> str:
+    """The option `formulas` of writing, for --safe-csv."""
+    return "quote" if safe_csv else "keep"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,15 +17,19 @@ from doxa.cli.options import (
     ModelFolder,
     OnErrorOption,
     ReadOption,
+    SafeCsvOption,
     check_output,
     memory_limit,
+    quoting,
     read,
     reading,
 )
 from doxa.errors import UsageError
+from doxa.render.plain import print_json, visible
 
 if TYPE_CHECKING:
-    from doxa.formats import Options
+    import polars as pl
+
     from doxa.inference import Judgment, Question
     from doxa.model import Model
 
@@ -55,6 +59,7 @@ def ask(
     new_only: Annotated[bool, typer.Option("--new-only", help="Leave out known facts.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per question.")] = False,
     out: AnswersFile = None,
+    safe_csv: SafeCsvOption = False,
     memory: MemoryOption = "",
 ) -> None:
     """Ask for the missing part of a belief: exactly one of HEAD, RELATION and TAIL is '?'.
@@ -71,16 +76,17 @@ def ask(
     asked = _questions((head, relation, tail), mention, questions)
     if out is not None and questions is not None:
         check_output("--out", out, model, questions)
-    answers = Model.load(model).ask(asked, top, new_only, memory_limit(memory))
+    loaded = Model.load(model)
+    answers = loaded.ask(asked, top, new_only, memory_limit(memory))
     if out is not None:
         from doxa.inference.answer import completed
 
-        formats.write(completed(answers), out)
+        formats.write(completed(answers), out, prefixes=loaded.vocabularies.prefixes, formulas=quoting(safe_csv))
         terminal.remark(f"{out}: {sum(map(len, answers)):,} answers")
         return
     for answer in answers:
         if json_:
-            print(json.dumps(answer.as_dict(), ensure_ascii=False))
+            print_json(answer.as_dict())
         else:
             terminal.say(str(answer))
 
@@ -111,6 +117,7 @@ def judge(
     mention: MentionOption = None,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per belief.")] = False,
     out: Annotated[Path | None, typer.Option("--out", help="File to write; standard output by default.")] = None,
+    safe_csv: SafeCsvOption = False,
     base_rate: BaseRateOption = None,
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
@@ -142,8 +149,11 @@ def judge(
         file, options = Path(what[0]), reading(format_, read_)
         check_output("--out", out, model, file)
         beliefs = read(file, on_error, options, allow_zero_confidence=True)
-        judgment = Model.load(model).judge(beliefs, memory_limit(memory), base_rate)
-        _write_judged(judgment, file, out, options, json_)
+        loaded = Model.load(model)
+        judgment = loaded.judge(beliefs, memory_limit(memory), base_rate)
+        prefixes = loaded.vocabularies.prefixes | options.prefixes
+        writing = {"prefixes": prefixes, "formulas": quoting(safe_csv)}
+        _write_judged(judgment, file, out, writing, json_)
     else:
         raise UsageError(
             f"{len(what)} arguments after MODEL; expected a file, or head, relation and tail",
@@ -155,6 +165,9 @@ def _judge_one(
     model: Model, triple: tuple[str, str, str], mention: str | None, json_: bool, base_rate: float | None
 ) -> None:
     """Print the credence and verdict of one belief, whose names the model must know or its sentence stand in for."""
+    import polars as pl
+
+    from doxa.data.vocabulary import UNKNOWN
     from doxa.inference.answer import sentence_note
     from doxa.render import terminal
 
@@ -163,7 +176,8 @@ def _judge_one(
     judgment = model.judge([triple if mention is None else (*triple, mention, None)], base_rate=base_rate)
     if not judgment.from_sentence[0]:
         model.vocabularies.entities.require((head, tail))
-    unseen = [name for name in (head, tail) if model.vocabularies.entities.names.index_of(name) is None]
+    ids = model.vocabularies.entities.ids(pl.Series([head, tail]))
+    unseen = [name for name, number in zip((head, tail), ids, strict=True) if number == UNKNOWN]
     note = sentence_note(unseen, "credence is the probability of the relation by the sentence") if unseen else ""
     if json_:
         _print_json(judgment)
@@ -179,10 +193,10 @@ def _judge_one(
 def _print_json(judgment: Judgment) -> None:
     """One line per belief: an entry of `Judgment.as_dict`."""
     for belief in judgment.as_dict()["beliefs"]:
-        print(json.dumps(belief, ensure_ascii=False))
+        print_json(belief)
 
 
-def _write_judged(judgment: Judgment, file: Path, out: Path | None, options: Options, json_: bool) -> None:
+def _write_judged(judgment: Judgment, file: Path, out: Path | None, writing: Mapping[str, Any], json_: bool) -> None:
     """Write the judged beliefs, and count the verdicts on standard error."""
     import polars as pl
 
@@ -194,10 +208,27 @@ def _write_judged(judgment: Judgment, file: Path, out: Path | None, options: Opt
     if out is not None:
         if not is_tabular(out):
             table = table.drop("verdict", "confidence", strict=False).rename({"credence": "confidence"})
-        formats.write(table, out, prefixes=options.prefixes)
+        formats.write(table, out, **writing)
     elif json_:
         _print_json(judgment)
     else:
-        sys.stdout.write(table.write_csv(separator="\t", quote_style="never"))
+        _print_rows(table, writing)
     counts = ", ".join(f"{(judgment.verdict == word).sum():,} {word}" for word in ("true", "false", "unknown"))
     terminal.remark(f"{file}: {counts}\n{judgment.mixture}")
+
+
+def _print_rows(table: pl.DataFrame, writing: Mapping[str, Any]) -> None:
+    """Print rows with a header, separated by TABs; names with a TAB or line break are escaped."""
+    from doxa import formats
+    from doxa.formats import cells
+    from doxa.render import terminal
+
+    if sys.stdout.isatty():
+        print(visible(cells.escaped(table).write_csv(separator="\t", quote_style="never")), end="")
+        return
+    breaks = cells.has_breaks(table)
+    sys.stdout.flush()
+    formats.write(table, "-", header="yes", escapes="yes" if breaks else "no", **writing)
+    if breaks:
+        terminal.remark("Note: TABs and line breaks in names are written as \\t, \\n, \\r, and \\ as \\\\; "
+                        "--read escapes=yes reads such rows")  # fmt: skip

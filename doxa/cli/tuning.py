@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from doxa.cli.hints import INTERRUPTED
 from doxa.cli.options import (
     DataArgument,
     FormatOption,
@@ -59,4 +60,7 @@ def tune(
     with terminal.tuning_progress(seconds) as report:
         study = search(train, validation, out, seconds=seconds, trials=trials, strict=strict, report=report, **values)
     terminal.show_tuning(study)
+    if study.interrupted:
+        terminal.remark("Stopped early; the trial under way does not count. Repeat the command to continue.")
+        raise typer.Exit(INTERRUPTED)
     terminal.say(f"{out / BEST}: train with `doxa train {data} --out MODEL --settings {out / BEST}`")

@@ -80,7 +80,9 @@ def _join(old: Vocabulary, more: Vocabulary, add: bool = True) -> tuple[Vocabula
     if not add or not new.any():
         return old, np.append(ids, UNKNOWN)
     ids[new] = len(old) + np.arange(new.sum())
-    return Vocabulary(pl.concat([old.names, more.names.filter(pl.Series(new))]), old.kind), np.append(ids, UNKNOWN)
+    return Vocabulary(pl.concat([old.names, more.names.filter(pl.Series(new))]), old.kind, old.prefixes), np.append(
+        ids, UNKNOWN
+    )
 
 
 def _add_rows(model: Model, vocabularies: Vocabularies, new: Beliefs, seed: int) -> PBE:

@@ -9,7 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from doxa import formats
 from doxa.curation import sheet
+from doxa.data.atomic import written_folder
 from doxa.data.results import Result
 from doxa.errors import BadFile, did_you_mean
 from doxa.model import Model
@@ -23,6 +25,9 @@ OLD_REVIEWS = {"accept": "wrong", "reject": "right"}
 """Former reviews of suspects; files of earlier versions keep them."""
 
 TRIPLE = ["head", "relation", "tail"]
+
+FRAMES = ("added", "retracted", "labels")
+"""The frames of `Decisions`, each a file of the folder that it is written to."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,8 +55,21 @@ class Decisions(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The rows of each frame, and the counts."""
-        frames = {"added": self.added, "retracted": self.retracted, "labels": self.labels}
-        return {name: frame.to_dicts() for name, frame in frames.items()} | {"unsure": self.unsure, "open": self.open}
+        counts = {"unsure": self.unsure, "open": self.open}
+        return {name: getattr(self, name).to_dicts() for name in FRAMES} | counts
+
+    def write(self, folder: Path) -> dict[Path, int]:
+        """Write added.tsv, retracted.tsv and labels.tsv, those that have rows, in place of earlier ones, all at once.
+
+        Returns the number of beliefs by file.
+        """
+        files = {f"{name}.tsv": getattr(self, name) for name in FRAMES if len(getattr(self, name))}
+        names = [f"{name}.tsv" for name in FRAMES]
+        if files or any((folder / name).exists() for name in names):
+            with written_folder(folder, replaces=names) as unfinished:
+                for name, frame in files.items():
+                    formats.write(frame, unfinished / name)
+        return {folder / name: len(frame) for name, frame in files.items()}
 
 
 def to_review(frame: pl.DataFrame, finding: str, model: Model) -> pl.DataFrame:

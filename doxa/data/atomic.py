@@ -1,14 +1,104 @@
-"""Write files and folders all or nothing."""
+"""Write files and folders all or nothing: into a workspace beside the target, to the disk, then into place.
+
+A workspace is a locked folder `.doxa-….partial`. The next write beside it removes a workspace whose process was killed:
+its lock is free. Readers see the old file or the new one, never a part.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
+import re
+import secrets
 import shutil
-from collections.abc import Iterator
+import stat
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from doxa.errors import BadFile
+
+try:
+    import fcntl
+except ImportError:  # without file locks, as on Windows, workspaces of killed processes stay
+    fcntl = None  # type: ignore[assignment]
+
+WORKSPACE = re.compile(r"\.doxa-[0-9a-f]{12}\.partial")
+"""Names of workspaces."""
+
+EXCHANGE, CURRENT_FOLDER = 2, -100
+"""Constants of renameat2: RENAME_EXCHANGE, AT_FDCWD."""
+
+_locks: set[int] = set()
+
+
+class Busy(BadFile):
+    """A folder that another process is writing to."""
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder that writers must hold; `Busy` if another process holds it.
+
+    The lock ends with the process, however it ends. Forked processes do not inherit it.
+    """
+    descriptor = os.open(folder, os.O_RDONLY)
+    _locks.add(descriptor)
+    try:
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise Busy(f"another process is writing to {folder}", "wait for it, or choose another folder") from None
+            except OSError:
+                pass  # a file system without locks
+        yield
+    finally:
+        if descriptor in _locks:  # not in a forked process
+            _locks.remove(descriptor)
+            if fcntl is not None:
+                with contextlib.suppress(OSError):
+                    fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
+
+
+def _leave_locks() -> None:
+    for descriptor in _locks:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+    _locks.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_locks)
+
+
+@contextlib.contextmanager
+def workspace(folder: Path) -> Iterator[Path]:
+    """A new empty folder inside `folder`, removed when the block ends; workspaces of killed processes go, too."""
+    sweep(folder)
+    with contextlib.ExitStack() as stack:
+        while True:
+            place = folder / f".doxa-{secrets.token_hex(6)}.partial"
+            place.mkdir()
+            stack.callback(shutil.rmtree, place, ignore_errors=True)
+            try:
+                stack.enter_context(locked(place))
+            except (Busy, FileNotFoundError):
+                continue
+            if place.exists():  # no other process has swept it before it was locked
+                break
+        yield place
+
+
+def sweep(folder: Path) -> None:
+    """Remove the workspaces in a folder that no process holds."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for name in [entry.name for entry in entries if WORKSPACE.fullmatch(entry.name)]:
+            with contextlib.suppress(OSError, Busy), locked(folder / name):
+                if fcntl is not None:
+                    shutil.rmtree(folder / name, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -17,41 +107,113 @@ def written(path: str | Path) -> Iterator[Path]:
 
     A link is followed. A pipe or device is written to directly.
     """
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise BadFile(f"cannot write {path}: it is a folder")
-    direct = target.exists() and not target.is_file()
-    unfinished = target if direct else target.with_name(f".{target.name}.{os.getpid()}.unfinished")
-    try:
+    with _reported(path):
+        target = Path(path).resolve()
+        if target.is_dir():
+            raise BadFile(f"cannot write {path}: it is a folder")
+        if target.exists() and not target.is_file():
+            yield target
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
-        yield unfinished
-        if not direct:
-            os.replace(unfinished, target)
-    except OSError as fault:
-        raise BadFile(f"cannot write {path}: {fault.strerror or fault}") from fault
-    finally:
-        if not direct:
-            with contextlib.suppress(OSError):
-                unfinished.unlink(missing_ok=True)
+        with workspace(target.parent) as place:
+            file = place / target.name
+            file.touch()
+            mode = stat.S_IMODE(file.stat().st_mode)
+            yield file
+            finish(file, mode)
+            os.replace(file, target)
+            to_disk(target.parent)
 
 
 @contextlib.contextmanager
-def written_folder(path: str | Path) -> Iterator[Path]:
-    """A temporary folder to fill; its files move to `path` when the block ends without an error.
+def written_folder(path: str | Path, replaces: Collection[str] = ()) -> Iterator[Path]:
+    """A temporary folder to fill; it takes the place of `path` at once when the block ends without an error.
 
-    Other files in `path` stay.
+    Other files in `path` stay, except those named in `replaces`.
     """
-    target = Path(path).resolve()
-    if target.exists() and not target.is_dir():
-        raise BadFile(f"cannot write {path}: it is a file; expected a folder")
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.unfinished")
+    with _reported(path):
+        target = Path(path).resolve()
+        if target.exists() and not target.is_dir():
+            raise BadFile(f"cannot write {path}: it is a file; expected a folder")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with workspace(target.parent) as place:
+            filled = place / "folder"
+            filled.mkdir()
+            probe = filled / "probe"
+            probe.touch()
+            mode = stat.S_IMODE(probe.stat().st_mode)
+            probe.unlink()
+            yield filled
+            for file in filled.iterdir():
+                finish(file, mode)
+            _move_in(filled, target, replaces)
+            to_disk(target.parent)
+
+
+def _move_in(filled: Path, target: Path, replaces: Collection[str]) -> None:
+    """Move a folder into place; where the system cannot exchange two folders at once, its files one by one."""
+    if not target.exists():
+        os.rename(filled, target)
+        return
+    new = {file.name for file in filled.iterdir()}
+    others = [file for file in target.iterdir() if file.name not in new and file.name not in replaces]
+    if _can_exchange(target, others):
+        try:
+            for file in others:
+                os.link(file, filled / file.name)
+            shutil.copymode(target, filled)
+            to_disk(filled)
+            if _exchanged(filled, target):
+                return
+        except OSError as fault:
+            if fault.errno == errno.ENOSPC:
+                raise
+    for name in sorted(new):
+        os.replace(filled / name, target / name)
+    for name in set(replaces) - new:
+        (target / name).unlink(missing_ok=True)
+    to_disk(target)
+
+
+def _can_exchange(target: Path, others: list[Path]) -> bool:
+    """Whether another folder may take the place of this one: nobody stands in it, and its other files can be linked."""
+    plain = all(file.is_file() and not file.is_symlink() for file in others)
+    return plain and Path.cwd() != target and target not in Path.cwd().parents and not target.is_mount()
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Exchange two folders in one step, if the system can."""
     try:
-        unfinished.mkdir(parents=True)
-        yield unfinished
-        target.mkdir(exist_ok=True)
-        for file in sorted(unfinished.iterdir()):
-            os.replace(file, target / file.name)
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    names = os.fsencode(first), os.fsencode(second)
+    return bool(rename(CURRENT_FOLDER, names[0], CURRENT_FOLDER, names[1], EXCHANGE) == 0)
+
+
+def finish(file: Path, mode: int) -> None:
+    """Let a written file have this mode, and reach the disk."""
+    if file.is_file():
+        file.chmod(mode)
+    to_disk(file)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as fault:
+        if fault.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):  # a file system that cannot
+            raise
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _reported(path: str | Path) -> Iterator[None]:
+    """Turn an error of the system into one that names the path."""
+    try:
+        yield
     except OSError as fault:
         raise BadFile(f"cannot write {path}: {fault.strerror or fault}") from fault
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)

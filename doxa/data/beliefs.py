@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -95,7 +95,7 @@ class Beliefs:
                 put("lengths", mention.lengths)
                 texts.append(table["mention"])
             if "confidence" in table.columns:
-                put("confidence", table["confidence"].cast(pl.Float64).fill_null(math.nan).to_numpy())
+                put("confidence", table["confidence"].cast(pl.Float64).to_numpy())
             if "label" in table.columns:
                 put("label", table["label"].cast(pl.Int8).to_numpy())
 
@@ -132,7 +132,7 @@ class Beliefs:
         if self.text is not None:
             columns["mention"] = self.text
         if not np.isnan(self.confidence).all():
-            columns["confidence"] = pl.Series(self.confidence).fill_nan(None)
+            columns["confidence"] = pl.Series(self.confidence, nan_to_null=True)
         if self.label is not None:
             columns["label"] = pl.Series(self.label)
         return pl.DataFrame([column.alias(name) for name, column in columns.items()])
@@ -234,7 +234,11 @@ class Beliefs:
 
     def compact(self) -> Beliefs:
         """The same beliefs in vocabularies of only the names they use."""
-        return Beliefs.from_frame(self.to_frame())
+        return Beliefs.from_frame(self.to_frame()).with_prefixes(self.vocabularies.prefixes)
+
+    def with_prefixes(self, prefixes: Mapping[str, str]) -> Beliefs:
+        """The same beliefs, whose names are also recognized by their IRIs under these RDF prefixes."""
+        return replace(self, vocabularies=self.vocabularies.with_prefixes(prefixes)) if prefixes else self
 
     def without_mentions(self) -> Beliefs:
         """The same beliefs without their mentions."""

@@ -9,14 +9,17 @@ from __future__ import annotations
 import hashlib
 import http.client
 import json
+import logging
 import os
 import shutil
+import struct
 import tomllib
 import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +36,17 @@ OLD_RECORD = "catalogue.json"
 PARTS = ("train", "valid", "test")
 PIECE = 2**18
 ELSEWHERE = "`url` can name another copy of the archive"
+
+FIRST = "first-checksums.json"
+"""In the cache folder: the SHA-256 of each file at its first download, for sets whose list has only the MD5."""
+
+MAX_LINE, MAX_BYTES = 1000, 2**32
+"""Bytes that a file of unknown size may unpack to: per belief, and where their number is unknown too."""
+
+DAMAGED = (zipfile.BadZipFile, zlib.error, struct.error, KeyError, EOFError, RuntimeError, ValueError)
+"""Errors of reading an archive that is damaged, encrypted or packed in another way."""
+
+log = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]
 """Called during a download with the bytes so far and in all (0 if the server does not say)."""
@@ -150,18 +164,32 @@ def _unpack(wanted: Benchmark, archive: Path) -> None:
         try:
             with zipfile.ZipFile(archive) as packed:
                 for part, member in wanted.parts.items():
-                    with (
-                        packed.open(_inside(packed, member.member)) as source,
-                        (folder / f"{part}.tsv").open("wb") as file,
-                    ):
-                        shutil.copyfileobj(source, file)
-        except (zipfile.BadZipFile, KeyError, EOFError) as fault:
+                    _extract(packed, member, folder / f"{part}.tsv", f"{wanted.name}, {part}")
+        except DAMAGED as fault:
             raise BadFile(
                 f"{wanted.name}: the download is not the expected archive ({fault})", "it was removed; try again"
             ) from None
+        first = _first_checksums(wanted.name)
         for part, member in wanted.parts.items():
-            record[f"{part}.tsv"] = _check(folder / f"{part}.tsv", member, f"{wanted.name}, {part}")
+            name = f"{part}.tsv"
+            expected = replace(member, sha256=member.sha256 or first.get(name, ""))
+            record[name] = _check(folder / name, expected, f"{wanted.name}, {part}")
         (folder / RECORD).write_text(json.dumps({"sha256": record}, indent=1) + "\n", encoding="utf-8")
+    _remember(wanted.name, record)
+
+
+def _extract(packed: zipfile.ZipFile, member: Member, target: Path, what: str) -> None:
+    """Unpack a file of the archive, up to its known size."""
+    bound = member.bytes or MAX_LINE * member.beliefs or MAX_BYTES
+    with packed.open(_inside(packed, member.member)) as source, target.open("wb") as file:
+        size = 0
+        while piece := source.read(PIECE):
+            size += len(piece)
+            if size > bound:
+                raise BadFile(
+                    f"{what}: more than the expected {bound:,} bytes in the archive", "it was removed; try again"
+                )
+            file.write(piece)
 
 
 def _inside(packed: zipfile.ZipFile, member: str) -> str:
@@ -188,7 +216,29 @@ def _check(path: Path, member: Member, what: str) -> str:
             lines = sum(1 for line in file if line.strip())
         if lines != member.beliefs:
             raise BadFile(f"{what}: {lines:,} beliefs; expected {member.beliefs:,}")
+    if not member.sha256:
+        log.warning("%s: checked by MD5 alone, which a forger can match; its SHA-256 %s is remembered", what,
+                    digests["sha256"])  # fmt: skip
     return digests["sha256"]
+
+
+def _first_checksums(name: str) -> dict[str, str]:
+    """The SHA-256 of the files of a set at its first download, by file; empty before."""
+    try:
+        return dict(json.loads((cache() / FIRST).read_text(encoding="utf-8"))[name])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _remember(name: str, record: dict[str, str]) -> None:
+    """Note the checksums of a first download, so that a later one can be compared."""
+    try:
+        every = dict(json.loads((cache() / FIRST).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        every = {}
+    every.setdefault(name, record)
+    with written(cache() / FIRST) as unfinished:
+        unfinished.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
 
 
 def _record(folder: Path) -> Path:
@@ -199,7 +249,10 @@ def _record(folder: Path) -> Path:
 
 def _verify(folder: Path) -> None:
     """Compare the files of a cached set with their recorded checksums."""
-    record = json.loads(_record(folder).read_text(encoding="utf-8"))["sha256"]
+    try:
+        record = dict(json.loads(_record(folder).read_text(encoding="utf-8"))["sha256"])
+    except (ValueError, KeyError, TypeError):
+        raise BadFile(f"{_record(folder)} is damaged", f"remove {folder} and get the set again") from None
     for name, digest in record.items():
         if not (folder / name).is_file() or _digest(folder / name, "sha256") != digest:
             raise BadFile(f"{folder / name} has changed since its download", f"remove {folder} and get the set again")

@@ -95,18 +95,20 @@ def check_columns(table: pl.DataFrame, allow_zero_confidence: bool = False) -> t
     Names are not empty. A confidence is above 0 and at most 1, or with `allow_zero_confidence` from 0 to 1; it may be
     missing. A label is 1 or -1.
     """
-    checks = [ColumnCheck(name, (table[name] != "").fill_null(False), f"the {name} is empty") for name in TRIPLE]
+    checks = [
+        ColumnCheck(name, (table[name] != "") & table[name].is_not_null(), f"the {name} is empty") for name in TRIPLE
+    ]
     if "confidence" in table.columns:
         text, number = table["confidence"], as_numbers(table["confidence"])
         enough = number >= 0 if allow_zero_confidence else number > 0
-        passed = text.is_null() | (enough & (number <= 1)).fill_null(False)
+        passed = text.is_null() | (enough & (number <= 1) & number.is_not_null())
         wanted = "from 0 to 1" if allow_zero_confidence else "above 0 and at most 1"
         message = f"the confidence is {_first(text, ~passed)}; expected a number {wanted}"
         checks.append(ColumnCheck("confidence", passed, message))
         table = table.with_columns(number)
     if "label" in table.columns:
         text, number = table["label"], as_numbers(table["label"])
-        passed = (number.abs() == 1).fill_null(False)
+        passed = (number.abs() == 1) & number.is_not_null()
         message = f"the label is {_first(text, ~passed)}; expected 1 (true) or -1 (false)"
         checks.append(ColumnCheck("label", passed, message))
         table = table.with_columns(number.cast(pl.Int8, strict=False))

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-WORD = r"[\p{L}\p{N}]+"
+from doxa.data.forks import distinct, spelled_words
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +69,7 @@ def words(texts: pl.Series) -> pl.Series:
 
     Series of texts (null where there is no mention) → series of lists of distinct words.
     """
-    spelled = texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
-    return spelled.list.unique(maintain_order=True)
+    return distinct(spelled_words(texts))
 
 
 def encode_words(bags: pl.Series, ids: Callable[[pl.Series], NDArray[Any]]) -> Ragged:

@@ -22,20 +22,23 @@ def corrupt_triples(
     """A corrupted triple for each belief: head or tail replaced, never a known fact (Section 5.4).
 
     The replacement is an entity seen in that slot of the relation (`negatives_from="relation"`), or any entity
-    (`"all"`). Returns the negatives and the rows they were made from; beliefs without a replacement are left out.
+    (`"all"`). A belief with an unseen entity keeps it and has the other one replaced. Returns the negatives and the
+    rows they were made from; beliefs without a replacement or with an unknown relation are left out.
     """
     random = np.random.default_rng([seed, 3])
     pools = {slot: Ragged.from_lengths(entity, np.bincount(relation, minlength=known.relations).astype(np.int64))
              for slot in ENTITY_SLOTS for relation, entity in [known.seen(slot)]}  # fmt: skip
     triples = beliefs.triples.copy()
-    open_rows = np.flatnonzero(beliefs.seen)
+    open_rows = np.flatnonzero(beliefs.relation >= 0)
     side = random.integers(0, 2, len(triples)) * Slot.TAIL
+    side = np.where(beliefs.head < 0, Slot.TAIL, np.where(beliefs.tail < 0, Slot.HEAD, side))
     replaced = np.zeros(len(triples), bool)
     for attempt in range(ATTEMPTS):
         if not len(open_rows):
             break
         if attempt == ATTEMPTS // 2:
-            side[open_rows] = Slot.TAIL - side[open_rows]
+            free = open_rows[beliefs.seen[open_rows]]
+            side[free] = Slot.TAIL - side[free]
         drawn = triples[open_rows]
         for slot, pool in pools.items():
             rows = np.flatnonzero(side[open_rows] == slot)

@@ -19,7 +19,8 @@ from itertools import pairwise
 import numpy as np
 import polars as pl
 
-from doxa.data.mentions import WORD, Ragged, encode_words
+from doxa.data.forks import contains, spelled_words
+from doxa.data.mentions import Ragged, encode_words
 from doxa.data.vocabulary import Vocabulary
 
 MARKED = "[…=]"
@@ -39,7 +40,7 @@ Span = tuple[int, int]
 
 def with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series) -> pl.Series:
     """φ(m) with marked words: series of texts and names → series of lists of distinct words, the plain ones first."""
-    spelled = [_in_order(column) for column in (texts, heads, tails)]
+    spelled = [spelled_words(column) for column in (texts, heads, tails)]
     rows = zip(*(column.to_list() for column in spelled), strict=True)
     return pl.Series(texts.name, [_bag(*row) for row in rows], dtype=pl.List(pl.String))
 
@@ -47,7 +48,7 @@ def with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series) -> pl.Seri
 def encode_with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series, vocabulary: Vocabulary) -> Ragged:
     """φ(m) with marked words as ids; a mention without a known plain word has no words at all."""
     encoded = encode_words(with_places(texts, heads, tails), vocabulary.ids)
-    plain = ~vocabulary.names.str.contains(MARKED).to_numpy()
+    plain = ~contains(vocabulary.names, MARKED)
     row = np.repeat(np.arange(len(encoded)), encoded.lengths)
     known = np.bincount(row[plain[encoded.values]], minlength=len(encoded)) > 0
     return Ragged.from_lengths(encoded.values[known[row]], encoded.lengths * known)
@@ -56,10 +57,6 @@ def encode_with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series, voc
 def plain_words(vocabulary: Vocabulary) -> int:
     """The number of words without a mark."""
     return int((~vocabulary.names.str.contains(MARKED)).sum())
-
-
-def _in_order(texts: pl.Series) -> pl.Series:
-    return texts.cast(pl.String).fill_null("").str.to_lowercase().str.extract_all(WORD)
 
 
 def _bag(words: list[str], head: list[str], tail: list[str]) -> list[str]:

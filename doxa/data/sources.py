@@ -11,6 +11,8 @@ import polars as pl
 from doxa.data.columns import COLUMNS, TRIPLE, check_columns, kind_of_fourth, meanings
 from doxa.errors import UsageError
 
+TEXTS = (*TRIPLE, "mention")
+
 WIDTHS = (3, 4, 5)
 """Lengths of tuples: a triple, with one more column, with a mention and a confidence."""
 
@@ -63,16 +65,17 @@ def _checked(columns: dict[str, pl.Series]) -> pl.DataFrame:
     missing = [column for column in TRIPLE if column not in headings]
     if missing:
         raise UsageError(f"the frame has no column {' or '.join(missing)} (columns: {', '.join(columns) or 'none'})")
-    frame = pl.DataFrame([columns[headings[column]].alias(column) for column in COLUMNS if column in headings])
-    texts = [_as_text(frame[name]) for name in (*TRIPLE, "mention") if name in frame.columns]
-    frame = frame.with_columns(texts)
-    if "confidence" in frame.columns and frame["confidence"].dtype.is_float():
-        frame = frame.with_columns(pl.col("confidence").fill_nan(None))
+    named = [columns[headings[column]].alias(column) for column in COLUMNS if column in headings]
+    frame = pl.DataFrame([_as_text(part) if part.name in TEXTS else _without_nan(part) for part in named])
     frame, checks = check_columns(frame, allow_zero_confidence=True)
     for _, passed, message in checks:
         if not passed.all():
             raise UsageError(f"row {int(np.argmin(passed.to_numpy())) + 1} of the beliefs: {message}")
     return frame
+
+
+def _without_nan(column: pl.Series) -> pl.Series:
+    return column.set(column.is_nan(), None) if column.dtype.is_float() else column
 
 
 def _as_text(column: pl.Series) -> pl.Series:

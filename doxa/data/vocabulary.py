@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from doxa.data.forks import codes, is_forked
+from doxa.data.iris import spellings
 from doxa.errors import DoxaError, UnknownName, did_you_mean
 
 Ids = NDArray[np.int64]
@@ -22,11 +24,14 @@ SUGGESTIONS = 20_000
 
 
 class Vocabulary:
-    """Distinct names of one kind (entity, relation or word); a name's id is its position in the list."""
+    """Distinct names of one kind (entity, relation or word); a name's id is its position in the list.
 
-    def __init__(self, names: pl.Series, kind: str) -> None:
+    `prefixes` are the RDF prefixes that names use beside the well-known ones: a name is also recognized by its IRI.
+    """
+
+    def __init__(self, names: pl.Series, kind: str, prefixes: Mapping[str, str] | None = None) -> None:
         self.names = names.cast(pl.String).alias("name")
-        self.kind = kind
+        self.kind, self.prefixes = kind, dict(prefixes or {})
         if self.names.null_count() or self.names.n_unique() != len(self.names):
             raise DoxaError(f"the list of {kind} names has empty or repeated entries")
 
@@ -40,12 +45,34 @@ class Vocabulary:
     def _enum(self) -> pl.Enum:
         return pl.Enum(self.names)
 
-    def ids(self, values: pl.Series) -> Ids:
-        """The id of every value, `UNKNOWN` where the vocabulary lacks it."""
+    def ids(self, values: pl.Series, prefixes: Mapping[str, str] | None = None) -> Ids:
+        """The id of every value, `UNKNOWN` where the vocabulary lacks it.
+
+        An IRI may be written whole or with a prefix of this vocabulary, of `prefixes` or a well-known one.
+        """
+        values = values.cast(pl.String)
+        ids = self._exact_ids(values)
+        if self.kind == "word" or not len(self.names):
+            return ids
+        missing = np.flatnonzero(ids == UNKNOWN)
+        others = [
+            (row, spelling)
+            for row, name in zip(missing.tolist(), values[missing].to_list(), strict=True)
+            if ":" in (name or "")
+            for spelling in spellings(name, self.prefixes, prefixes or {})
+        ]
+        if others:
+            rows, names = zip(*others, strict=True)
+            known = self._exact_ids(pl.Series(names, dtype=pl.String))
+            for row, identifier in zip(reversed(rows), known[::-1].tolist(), strict=True):
+                ids[row] = identifier if identifier != UNKNOWN else ids[row]
+        return ids
+
+    def _exact_ids(self, values: pl.Series) -> Ids:
+        """The id of every value as it is written."""
         if not len(self.names):
             return np.full(len(values), UNKNOWN, np.int64)
-        codes = values.cast(pl.String).cast(self._enum, strict=False).to_physical()
-        return codes.cast(pl.Int64).fill_null(UNKNOWN).to_numpy().astype(np.int64)
+        return codes(values.cast(self._enum, strict=False), UNKNOWN)
 
     def names_of(self, ids: Ids) -> pl.Series:
         """The name of every id, null for `UNKNOWN`."""
@@ -55,10 +82,11 @@ class Vocabulary:
     def id(self, name: str) -> int:
         """The id of one name; an unknown name is an error that offers the nearest names."""
         name = str(name)
-        identifier = self.names.index_of(name)
-        if identifier is None:
+        same = np.flatnonzero((self.names == name).to_numpy())
+        identifier = int(same[0]) if len(same) else int(self.ids(pl.Series([name], dtype=pl.String))[0])
+        if identifier == UNKNOWN:
             raise UnknownName(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
-        return int(identifier)
+        return identifier
 
     def require(self, names: Sequence[str] | str) -> Ids:
         """The ids of several names or of one; an unknown name is an error that offers the nearest names."""
@@ -71,6 +99,8 @@ class Vocabulary:
         return ids
 
     def _suggestion(self, name: str) -> str:
+        if is_forked():
+            return did_you_mean(name, self.names.to_list()[:SUGGESTIONS])
         plain = name.lower()
         lowered = self.names.str.to_lowercase()
         if (lowered == plain).any():
@@ -96,6 +126,16 @@ class Vocabularies:
     words: Vocabulary
     places: bool = False
 
+    @property
+    def prefixes(self) -> dict[str, str]:
+        """The RDF prefixes that names use, beside the well-known ones."""
+        return self.entities.prefixes
+
+    def with_prefixes(self, prefixes: Mapping[str, str]) -> Vocabularies:
+        """The same names, also recognized by their IRIs."""
+        entities = Vocabulary(self.entities.names, self.entities.kind, prefixes)
+        return replace(self, entities=entities, relations=Vocabulary(self.relations.names, "relation", prefixes))
+
 
 class VocabularyBuilder:
     """Names to ids: those of a vocabulary (`UNKNOWN` for others), or new ids in order of first appearance."""
@@ -110,9 +150,9 @@ class VocabularyBuilder:
     def codes(self, values: pl.Series) -> NDArray[np.int32]:
         if self._vocabulary is not None:
             return self._vocabulary.ids(values).astype(np.int32)
-        codes = values.cast(pl.String).cast(self._type).to_physical().cast(pl.Int32).fill_null(UNKNOWN).to_numpy()
-        self.count = max(self.count, int(codes.max(initial=-1)) + 1)
-        return codes
+        numbers = codes(values.cast(pl.String).cast(self._type), UNKNOWN).astype(np.int32)
+        self.count = max(self.count, int(numbers.max(initial=-1)) + 1)
+        return numbers
 
     def vocabulary(self) -> Vocabulary:
         names = pl.Series(np.arange(self.count, dtype=np.uint32)).cat.to(self._type)
@@ -121,4 +161,4 @@ class VocabularyBuilder:
 
 def id_map(source: Vocabulary, target: Vocabulary) -> Ids:
     """For each id of `source` its id in `target`; one more entry at the end keeps `UNKNOWN` at `UNKNOWN`."""
-    return np.append(target.ids(source.names), UNKNOWN)
+    return np.append(target.ids(source.names, source.prefixes), UNKNOWN)

@@ -76,7 +76,7 @@ def confidence_report(model: Model, beliefs: Beliefs, memory: int = 0) -> Confid
         mae=errors.mae,
         spearman=float(spearmanr(expected, beliefs.confidence).statistic) if varied else 0.0,
         ndcg=ndcg(model, triples, relevance, memory),
-        ndcg_exponential=ndcg(model, triples, 2**relevance - 1, memory),
+        ndcg_exponential=ndcg(model, triples, np.expm1(relevance * np.log(2)), memory),
     )
 
 
@@ -116,4 +116,4 @@ def ndcg(model: Model, triples: NDArray[np.int64], relevance: Numbers, memory: i
     ideal_rank = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order)))) + 1
     gained = np.add.reduceat(relevance / np.log2(1 + ranks), starts)
     ideal = np.add.reduceat(relevance / np.log2(1 + ideal_rank), starts)
-    return float((gained / ideal).mean())
+    return float(np.divide(gained, ideal, out=np.zeros_like(ideal), where=ideal > 0).mean())

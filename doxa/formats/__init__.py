@@ -4,9 +4,9 @@ A frame of beliefs has the columns line, head, relation, tail and, where present
 read and written block by block, so that memory stays bounded.
 """
 
+from doxa.data.iris import Prefixes
 from doxa.formats.dataset import Dataset, dataset
 from doxa.formats.faults import OnError
-from doxa.formats.iris import Prefixes
 from doxa.formats.options import Options
 from doxa.formats.reading import blocks, inspect, read, read_frame
 from doxa.formats.writing import write, write_frames, write_parts

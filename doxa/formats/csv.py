@@ -12,9 +12,10 @@ import polars as pl
 
 from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
-from doxa.formats import packing
+from doxa.formats import cells, packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import NOT_UTF8, Faults
+from doxa.formats.limits import refuse_above
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 
@@ -37,6 +38,7 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
     if first is None:
         raise BadFile(f"{source.name}: the file is empty", "expected: head,relation,tail,mention,confidence")
     width = len(first[1])
+    refuse_above(width, "DOXA_MAX_FIELDS", f"{source.name}, line 1: {width:,} fields")
     names = _names(first[1], source, options, faults)
     if not _has_header(first[1], options):
         rows = itertools.chain([first], rows)
@@ -57,6 +59,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
     """A header is written unless `options.header` is no."""
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
+            table = cells.without_formulas(table) if options.formulas == "quote" else table
             header = number == 0 and options.header != "no"
             table.write_csv(file, separator=options.delimiter or ",", include_header=header)
 
@@ -64,7 +67,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
 def _rows(source: Source, options: Options, faults: Faults) -> Iterator[Row]:
     """The rows that are not empty; a fault of quoting or encoding ends the reading."""
     line = 0
-    with source.stream() as stream:
+    with source.stream(lines=True) as stream:
         text = TextIOWrapper(stream, encoding="utf-8-sig", newline="")
         try:
             start = next(text, "")

@@ -6,16 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from doxa.data.iris import Prefixes
 from doxa.errors import UsageError, did_you_mean, one_of
-from doxa.formats.iris import Prefixes
 
-CHOICES = {"header": ("auto", "yes", "no"), "literals": ("keep", "drop")}
-NAMES = ("delimiter", "header", "columns", "literals", "patterns", "prefix")
+CHOICES = {
+    "header": ("auto", "yes", "no"),
+    "literals": ("keep", "drop"),
+    "escapes": ("no", "yes"),
+    "formulas": ("keep", "quote"),
+}
+NAMES = ("delimiter", "header", "columns", "literals", "patterns", "prefix", "escapes", "formulas")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the formats.
+    r"""Options of the formats.
 
     - `format`: the name of the format, if the file's ending does not say it.
     - `delimiter`: the character between fields of tsv and csv. Default: TAB for tsv, detected for csv.
@@ -24,7 +29,9 @@ class Options:
       headings (`head=subject_id,relation=p`).
     - `literals`: keep RDF literals as tails, or drop their statements.
     - `patterns`: the number of patterns per belief of a NELL dump that become mentions.
-    - `prefixes`: RDF prefixes and their namespaces. Reading a Turtle file adds the prefixes it declares.
+    - `prefixes`: RDF prefixes and their namespaces. Reading a Turtle file adds those before its first statement.
+    - `escapes`: with yes, \t, \n, \r and \\ in a tsv file stand for TAB, line breaks and a backslash.
+    - `formulas`: with quote, csv and tsv cells that a spreadsheet would run as a formula are written after a quote.
     """
 
     format: str = ""
@@ -34,6 +41,8 @@ class Options:
     literals: str = "keep"
     patterns: int = 3
     prefixes: Prefixes = field(default_factory=Prefixes)
+    escapes: str = "no"
+    formulas: str = "keep"
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():

@@ -14,17 +14,21 @@ from dataclasses import dataclass
 from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, BinaryIO, cast
 
 import zstandard
 
 from doxa.errors import BadFile
+from doxa.formats.limits import refuse_above, refuse_expansion
 
 BLOCK = 8 * 2**20
 """Bytes of text per block."""
 
-PACKED = 2**16
-"""Compressed bytes read at a time: few, because they may expand a hundredfold."""
+PACKED = 2**12
+"""Compressed bytes of Zstandard unpacked at a time: few, because each four may expand to 128 KB."""
+
+PIECE = 2**20
+"""Unpacked bytes of Zstandard handed on at a time."""
 
 STANDARD = "-"
 """The name of standard input and standard output."""
@@ -45,7 +49,7 @@ class Source:
             raise BadFile(f"{self.name} is a folder; expected a file of beliefs")
         try:
             with self.path.open("rb") as file:
-                yield from _pieces(self.path, file)
+                yield from _pieces(self, file)
         except FileNotFoundError:
             raise BadFile(f"no file {self.name}") from None
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError) as fault:
@@ -56,20 +60,35 @@ class Source:
     def texts(self) -> Iterator[bytes]:
         """The unpacked content in blocks of whole lines, without a byte order mark."""
         pending: list[bytes] = []
+        size = 0
         for number, piece in enumerate(self.pieces()):
             pending.append(piece.removeprefix(b"\xef\xbb\xbf") if number == 0 else piece)
-            if sum(map(len, pending)) >= BLOCK:
+            size += len(piece)
+            if size >= BLOCK:
                 text = b"".join(pending)
                 end = text.rfind(b"\n") + 1
                 if end:
                     yield text[:end]
                 pending = [text[end:]]
+                size = len(pending[0])
+                self._refuse_line(size)
         if any(pending):
             yield b"".join(pending)
 
-    def stream(self) -> BinaryIO:
-        """The unpacked content as a file to read from."""
-        return io.BufferedReader(_Pieces(self.pieces()), BLOCK)
+    def stream(self, lines: bool = False) -> BinaryIO:
+        """The unpacked content as a file to read from; with `lines`, the length of its lines is bounded."""
+        return io.BufferedReader(_Pieces(self._in_lines() if lines else self.pieces()), BLOCK)
+
+    def _in_lines(self) -> Iterator[bytes]:
+        size = 0
+        for piece in self.pieces():
+            end = piece.rfind(b"\n") + 1
+            size = len(piece) - end if end else size + len(piece)
+            self._refuse_line(size)
+            yield piece
+
+    def _refuse_line(self, size: int) -> None:
+        refuse_above(size, "DOXA_MAX_LINE", f"{self.name}: a line of more than {size:,} bytes")
 
     def contains(self, *words: bytes) -> list[bool]:
         """For each word, whether it occurs anywhere in the unpacked content."""
@@ -111,17 +130,23 @@ def source(path: str | Path) -> Iterator[Source]:
     if str(path) != STANDARD:
         yield Source(Path(path), str(path))
         return
+    if sys.stdin is None:
+        raise BadFile("cannot read standard input: it is closed")
     with tempfile.NamedTemporaryFile(prefix="doxa-") as kept:
-        shutil.copyfileobj(sys.stdin.buffer, kept, BLOCK)
+        try:
+            shutil.copyfileobj(sys.stdin.buffer, kept, BLOCK)
+        except OSError as fault:
+            raise BadFile(f"cannot read standard input: {fault.strerror or fault}") from None
         kept.flush()
         yield Source(Path(kept.name), "standard input")
 
 
 @contextlib.contextmanager
 def unpacked(origin: Source) -> Iterator[Path]:
-    """The file itself if it is plain, else an unpacked copy, for readers that need random access."""
+    """The file itself if it and its path are plain, else an unpacked copy, for readers that need random access."""
     with contextlib.suppress(OSError), origin.path.open("rb") as file:
-        if origin.path.suffix not in PACKINGS and file.peek(4)[:4] not in (b"\x28\xb5\x2f\xfd",):
+        plain = origin.path.suffix not in PACKINGS and file.peek(4)[:4] not in (b"\x28\xb5\x2f\xfd",)
+        if plain and _is_text(str(origin.path)):
             yield origin.path
             return
     with tempfile.NamedTemporaryFile(prefix="doxa-") as copy:
@@ -145,27 +170,66 @@ def sink(place: Path, name: str) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _pieces(path: Path, file: BinaryIO) -> Iterator[bytes]:
+def _is_text(path: str) -> bool:
+    """Whether a path is UTF-8, as polars expects it."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+class _Counted:
+    """A file that counts the bytes read from it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.count = file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        piece = self._file.read(size)
+        self.count += len(piece)
+        return piece
+
+
+def _pieces(source: Source, file: BinaryIO) -> Iterator[bytes]:
     """Pieces of the unpacked content; the ending or the first bytes show the compression."""
     start = file.peek(4) if isinstance(file, BufferedReader) else b""
-    if path.suffix == ".gz" or start.startswith(b"\x1f\x8b"):
-        with gzip.open(file) as packed:
-            yield from iter(partial(packed.read, BLOCK), b"")
-    elif path.suffix == ".zst" or start.startswith(b"\x28\xb5\x2f\xfd"):
-        yield from _frames(file)
+    counted = _Counted(file)
+    if source.path.suffix == ".gz" or start.startswith(b"\x1f\x8b"):
+        unpacked = _members(counted)
+    elif source.path.suffix == ".zst" or start.startswith(b"\x28\xb5\x2f\xfd"):
+        unpacked = _frames(counted)
     else:
         yield from iter(partial(file.read, BLOCK), b"")
+        return
+    total = 0
+    for piece in unpacked:
+        total += len(piece)
+        refuse_expansion(total, counted.count, source.name)
+        yield piece
 
 
-def _frames(file: BinaryIO) -> Iterator[bytes]:
+def _members(file: _Counted) -> Iterator[bytes]:
+    """The content of a gzip file."""
+    with gzip.open(cast(BinaryIO, file)) as packed:
+        yield from iter(partial(packed.read, BLOCK), b"")
+
+
+def _frames(file: _Counted) -> Iterator[bytes]:
     """All frames of a Zstandard file."""
     frame = zstandard.ZstdDecompressor().decompressobj()
-    begun = False
+    begun, ready, size = False, [], 0
     for packed in iter(partial(file.read, PACKED), b""):
         while packed:
-            yield frame.decompress(packed)
+            ready.append(frame.decompress(packed))
+            size += len(ready[-1])
             packed, begun = frame.unused_data, not frame.eof
             if frame.eof:
                 frame = zstandard.ZstdDecompressor().decompressobj()
+        if size >= PIECE:
+            yield b"".join(ready)
+            ready, size = [], 0
+    if size:
+        yield b"".join(ready)
     if begun:
         raise EOFError("the end is missing")

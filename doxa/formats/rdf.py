@@ -5,17 +5,19 @@ Common lines of N-Triples and N-Quads are split in bulk; pyoxigraph parses all o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from doxa.data.columns import COLUMNS, TRIPLE
+from doxa.data.iris import Prefixes, terms
 from doxa.errors import BadFile
 from doxa.formats import packing, statements
+from doxa.formats.anonymous import Anonymous
+from doxa.formats.entities import refuse_entity_bomb
 from doxa.formats.faults import NOT_UTF8, Faults
-from doxa.formats.iris import Prefixes, terms
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 from doxa.formats.statements import ESCAPED, REIFIES, UNESCAPED, VOCABULARY, Annotations
@@ -39,6 +41,8 @@ DOUBLE = "^^<http://www.w3.org/2001/XMLSchema#double>"
 ELEMENT = r"[\p{L}_][\p{L}\p{N}_.-]*>$"
 STRING = r"\^\^<http://www\.w3\.org/2001/XMLSchema#string>$"
 
+LONG = "a name or value of more than 16 MB"
+
 Row = tuple[int, str, str, str]
 """Number, subject, predicate and object of a statement."""
 
@@ -48,6 +52,8 @@ def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.Data
     lines = options.format in LINES
     if lines:
         faults.unit = "line"
+    if options.format == "rdf":
+        refuse_entity_bomb(source)
     columns = ["line", *TRIPLE, *_annotated(source)]
     read = _by_lines(source, options.format, faults) if lines else _by_statements(source, options, faults)
     return statements.beliefs(read, columns, options, faults)
@@ -142,9 +148,11 @@ def _parse_lines(lines: pl.DataFrame, form: str, faults: Faults, annotations: An
     for number, line in lines.iter_rows():
         try:
             for quad in ox.parse(line, format=kind):
-                _add(quad, number, rows, annotations)
+                _add(quad, number, rows, annotations, str)
         except SyntaxError as fault:
             faults.report([number], _reason(fault))
+        except MemoryError:
+            faults.report([number], LONG)
     return _table(rows)
 
 
@@ -153,7 +161,7 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
     import pyoxigraph as ox
 
     form = ox.RdfFormat.TURTLE if options.format == "ttl" else ox.RdfFormat.RDF_XML
-    annotations = Annotations()
+    annotations, anonymous = Annotations(), Anonymous(source)
     rows: list[Row] = []
     with source.stream() as stream:
         parser = ox.parse(stream, format=form)
@@ -169,28 +177,30 @@ def _by_statements(source: Source, options: Options, faults: Faults) -> Iterator
                 continue
             except UnicodeDecodeError:
                 faults.report([number + 1], "not UTF-8 text, here or soon after", fatal=True)
+            except MemoryError:
+                faults.report([number + 1], LONG, fatal=True)
             if quad is None:
                 break
             number += 1
-            _add(quad, number, rows, annotations)
-            if len(rows) >= STATEMENTS:
+            if number == 1:  # names depend on the prefixes before the first statement alone, not on the size of blocks
                 options.prefixes.add_declared(parser.prefixes)
+            _add(quad, number, rows, annotations, anonymous)
+            if len(rows) >= STATEMENTS:
                 yield _without_notes(_table(rows), annotations), annotations
                 rows = []
-        options.prefixes.add_declared(parser.prefixes)
     yield _without_notes(_table(rows), annotations), annotations
 
 
-def _add(quad: Quad, number: int, rows: list[Row], annotations: Annotations) -> None:
-    """Add a statement to the rows, or a reification to the annotations."""
+def _add(quad: Quad, number: int, rows: list[Row], annotations: Annotations, text: Callable[[Any], str]) -> None:
+    """Add a statement to the rows, or a reification to the annotations; `text` writes a term."""
     value: Any = quad.object
     predicate = str(quad.predicate)
     if hasattr(value, "subject"):
         if predicate == REIFIES:
-            triple = (str(value.subject), str(value.predicate), str(value.object))
-            annotations.reify(str(quad.subject), triple, number)
+            triple = (text(value.subject), str(value.predicate), text(value.object))
+            annotations.reify(text(quad.subject), triple, number)
         return
-    rows.append((number, str(quad.subject), predicate, str(value)))
+    rows.append((number, text(quad.subject), predicate, text(value)))
 
 
 def _table(rows: list[Row]) -> pl.DataFrame:

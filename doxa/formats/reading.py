@@ -10,13 +10,13 @@ from typing import Any
 import polars as pl
 
 from doxa.data.beliefs import Beliefs
+from doxa.data.iris import Prefixes
 from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile, one_of
 from doxa.formats import packing
 from doxa.formats.columns import check
 from doxa.formats.dataset import dataset
 from doxa.formats.faults import EXPECTED, Faults, OnError
-from doxa.formats.iris import Prefixes
 from doxa.formats.options import Options
 from doxa.formats.registry import format_to_read, module_of
 
@@ -33,6 +33,7 @@ def read(
     literals: str = "keep",
     patterns: int = 3,
     prefixes: Mapping[str, str] | None = None,
+    escapes: str = "no",
 ) -> Beliefs:
     """Read the beliefs of a file in any format, plain or compressed; `-` is standard input.
 
@@ -40,8 +41,20 @@ def read(
     of 0, which marks a belief as false. The other arguments are the fields of `doxa.formats.Options`; `prefixes`
     adds to the well-known RDF prefixes.
     """
-    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes))
-    return Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes), escapes)
+    return read_beliefs(path, on_error, allow_zero_confidence, options)
+
+
+def read_beliefs(
+    path: str | Path,
+    on_error: OnError = "raise",
+    allow_zero_confidence: bool = False,
+    options: Options | None = None,
+) -> Beliefs:
+    """Read the beliefs of a file, with the RDF prefixes that their names use; see `blocks`."""
+    options = options or Options()
+    beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    return beliefs.with_prefixes(options.prefixes.declared)
 
 
 def read_frame(

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from doxa.data.columns import TRIPLE
+from doxa.data.iris import names
 from doxa.formats.faults import Faults
-from doxa.formats.iris import names
 from doxa.formats.options import Options
 
 log = logging.getLogger(__name__)
@@ -66,8 +66,11 @@ class Annotations:
         else:
             self.ignored += 1
 
-    def attach(self, table: pl.DataFrame, until: int) -> pl.DataFrame:
-        """Fill in the annotations of lines up to `until` for the statements of a table; the others stay open."""
+    def attach(self, table: pl.DataFrame, count: int) -> pl.DataFrame:
+        """Fill in the annotations of the first `count` statements of a table; those of the others stay open.
+
+        Annotations follow their statement, so the last statements wait for the rest of theirs.
+        """
         if not self._open:
             return table
         wanted = {reified.triple for reified in self._open.values()}
@@ -82,13 +85,14 @@ class Annotations:
         notes_of_row: dict[int, dict[str, str]] = {}
         for reifier, reified in list(self._open.items()):
             places = index.get(reified.triple)
-            if not places or reified.line > until:
+            if not places:
                 continue
             before = [place for place in places if lines[place] <= reified.line]
             place = before[-1] if before else places[0]
             places.remove(place)
-            notes_of_row[place] = reified.notes
-            del self._open[reifier]
+            if place < count:
+                notes_of_row[place] = reified.notes
+                del self._open[reifier]
         columns = [name for name in ("mention", "confidence", "label") if name in table.columns]
         for column in columns:
             known = [(place, notes[column]) for place, notes in notes_of_row.items() if column in notes]
@@ -138,12 +142,12 @@ def beliefs(
     for table, annotations in blocks:
         table = pl.concat([pending, table.with_columns(pl.lit(None, pl.String).alias(name) for name in columns[4:])])
         if annotated and len(table):
-            table = annotations.attach(table, int(table["line"][-1]))
+            table = annotations.attach(table, len(table) - PENDING)
             pending, table = table.tail(PENDING), table.head(-PENDING)
         if len(table):
             yield finished(table)
     if len(annotations):
-        pending = annotations.attach(pending, 2**62)
+        pending = annotations.attach(pending, len(pending))
     if len(pending):
         yield finished(pending)
     unattached = annotations.unattached(columns) if len(annotations) else pl.DataFrame()

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from doxa.data.columns import COLUMNS, TRIPLE, is_header, kind_of_fourth
 from doxa.errors import BadFile
-from doxa.formats import packing
+from doxa.formats import cells, packing
 from doxa.formats.columns import columns_in_order, count_fields, match_columns
 from doxa.formats.faults import EXPECTED, NOT_UTF8, Faults
+from doxa.formats.limits import refuse_above
 from doxa.formats.options import Options
 from doxa.formats.packing import Source
 
@@ -30,7 +31,8 @@ Ints = NDArray[np.int64]
 
 def blocks(source: Source, options: Options, faults: Faults) -> Iterator[pl.DataFrame]:
     """Frames with a line number and named columns, all text."""
-    return name_columns(Fields(source, options.delimiter or "\t", faults), options)
+    tables = name_columns(Fields(source, options.delimiter or "\t", faults), options)
+    return map(cells.unescaped, tables) if options.escapes == "yes" else tables
 
 
 def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Options) -> None:
@@ -38,6 +40,8 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
     delimiter = options.delimiter or "\t"
     with packing.sink(place, name) as file:
         for number, table in enumerate(tables):
+            table = cells.without_formulas(table) if options.formulas == "quote" else table
+            table = cells.escaped(table) if options.escapes == "yes" else table
             for column in table.columns:
                 if (
                     table[column].dtype == pl.String
@@ -46,7 +50,7 @@ def write(tables: Iterable[pl.DataFrame], place: Path, name: str, options: Optio
                     what = "a TAB" if delimiter == "\t" else repr(delimiter)
                     raise BadFile(
                         f"{name}: a {column} holds {what} or a line break, which this format cannot carry",
-                        "a .csv, .jsonl or .parquet file can",
+                        "a .csv, .jsonl or .parquet file can; so can this one with the option escapes=yes",
                     )
             header = number == 0 and (options.header == "yes" or (options.header == "auto" and _needs_header(table)))
             table.write_csv(file, separator=delimiter, quote_style="never", include_header=header)
@@ -124,6 +128,8 @@ class Fields:
         """The number of fields per line: that of the header, or of most lines of the first block."""
         first = int(np.argmin(blank))
         self._width, self._reason = int(fields[first]), "the header names"
+        where = f"{self.source.name}, line {before + first + 1}"
+        refuse_above(int(fields[~blank].max()), "DOXA_MAX_FIELDS", f"{where} or after: {int(fields.max()):,} fields")
         start = data[starts[first] : ends[first]].decode(errors="replace")
         if not self.header(start.rstrip("\r").split(self.delimiter)):
             counts = np.bincount(fields[~blank])
@@ -131,7 +137,7 @@ class Fields:
             self._reason = "other lines have"
         if self._width < self.least:
             hint = (EXPECTED,) if self.delimiter == "\t" else ()
-            raise BadFile(f"{self.source.name}, line {before + first + 1}: {count_fields(self._width)}", *hint)
+            raise BadFile(f"{where}: {count_fields(self._width)}", *hint)
 
     def _columns(self, data: bytes) -> pl.DataFrame:
         schema = {f"c{number}": pl.String for number in range(self._width)}

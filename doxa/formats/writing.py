@@ -13,11 +13,11 @@ from typing import Any
 
 import polars as pl
 
-from doxa.data.atomic import written, written_folder
+from doxa.data.atomic import workspace, written, written_folder
 from doxa.data.beliefs import Beliefs
 from doxa.data.columns import TRIPLE
+from doxa.data.iris import Prefixes
 from doxa.formats import packing
-from doxa.formats.iris import Prefixes
 from doxa.formats.options import Options
 from doxa.formats.registry import FOLDERS, FORMATS, TABULAR, format_to_write, module_of
 
@@ -32,13 +32,23 @@ def write(
     delimiter: str = "",
     header: str = "auto",
     prefixes: Mapping[str, str] | None = None,
+    escapes: str = "no",
+    formulas: str = "keep",
 ) -> None:
     """Write Beliefs, a polars or pandas frame, a list of tuples or several polars frames to a file, all or nothing.
 
     The format follows from the ending or from `format`; .gz and .zst compress; `-` is standard output. Columns that
     the format cannot hold are left out with a notice. `prefixes` adds to the well-known RDF prefixes.
+    `escapes` and `formulas` are those of `doxa.formats.Options`.
     """
-    options = Options(format=format, delimiter=delimiter, header=header, prefixes=Prefixes.of(prefixes))
+    options = Options(
+        format=format,
+        delimiter=delimiter,
+        header=header,
+        prefixes=Prefixes.of(prefixes),
+        escapes=escapes,
+        formulas=formulas,
+    )
     write_frames(_frames(beliefs), path, options)
 
 
@@ -65,9 +75,9 @@ def write_frames(frames: Iterable[pl.DataFrame], path: str | Path, options: Opti
     frames = _without_unsupported(frames, options.format, str(path))
     module = module_of(options.format)
     if str(path) == packing.STANDARD:
-        with tempfile.NamedTemporaryFile(prefix="doxa-") as copy:
-            module.write(frames, Path(copy.name), "standard output", options)
-            with open(copy.name, "rb") as content:
+        with workspace(Path(tempfile.gettempdir())) as place:
+            module.write(frames, place / "copy", "standard output", options)
+            with open(place / "copy", "rb") as content:
                 shutil.copyfileobj(content, sys.stdout.buffer)
         return
     with written(path) as unfinished:

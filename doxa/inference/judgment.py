@@ -70,10 +70,11 @@ class Judgment(Result):
 
         Beliefs that were already encoded in the model's vocabularies have null for names that these lack.
         """
-        frame = self.beliefs.to_frame(unknown_names=True).with_columns(
-            pl.Series("credence", self.credence).fill_nan(None),
+        columns = [
+            pl.Series("credence", self.credence, nan_to_null=True),
             pl.Series("verdict", self.verdict.tolist(), dtype=pl.String),
-        )
+        ]
+        frame = self.beliefs.to_frame(unknown_names=True).hstack(columns)
         if not self.from_sentence.any():
             return frame
         return frame.with_columns(pl.when(pl.Series(self.from_sentence)).then(pl.lit(FROM_SENTENCE)).alias("note"))

@@ -44,7 +44,7 @@ from doxa.training.plan import automatic
 from doxa.training.steps import Steps
 from doxa.training.threads import ALONE, Threads, torch_threads
 
-ROUNDS = 12
+ROUNDS = 15
 """Alternating measurements of a task and its limit; the median is reported."""
 
 TURNS = 3
@@ -106,38 +106,41 @@ def machine() -> dict[str, Any]:
 def train(
     data: Path,
     scores: tuple[str, ...] = ("translation", "complex", "distmult", "rotate"),
-    dimension: int = 200,
+    dimension: int = 400,
     batch_size: int = 512,
     num_candidates: int = 512,
-    seconds: float = 10.0,
+    seconds: float = 20.0,
 ) -> Iterator[Figure]:
     """Training steps by one thread, by one per core and by one worker per core, against their matrix products.
 
     The limit of several threads or workers are the products on all cores: by torch's own threads, or several products
-    at a time, whichever is faster. Everything is measured in turns.
+    at a time, whichever is faster. Everything is measured in turns; a ratio is the median of those of each round.
     """
     beliefs = _read(data, "train")
     cores = os.cpu_count() or 1
     shapes = {"dimension": dimension, "batch_size": batch_size, "num_candidates": num_candidates}
     for score in scores:
         settings = recipe({"score": score} | shapes)
-        turns = []
+        rounds, gains, by_workers = [], [], []
         with _TrainingTasks(beliefs, settings, cores) as tasks:
             each = [tasks.alone, tasks.products, *(tasks.on_all_cores() if cores > 1 else [])]
             for _ in range(TURNS):
-                took = _alternated(each, seconds / TURNS, ROUNDS // TURNS)
-                workers = _worker_speed(beliefs, settings, cores, seconds / TURNS) if cores > 1 else 0.0
-                turns.append([batch_size / seconds for seconds in took] + [workers])
-        one, products, *on_all_cores = (statistics.median(speeds) for speeds in zip(*turns, strict=True))
+                took = _rounds(each, seconds / TURNS, ROUNDS // TURNS)
+                rounds += took
+                if cores > 1:
+                    by_workers.append(_worker_speed(beliefs, settings, cores, seconds / TURNS))
+                    gains.append(by_workers[-1] * statistics.median(alone for alone, *_ in took) / batch_size)
+        one, products, *on_all_cores = (batch_size / statistics.median(times) for times in zip(*rounds, strict=True))
         note = f"{dimension} × {batch_size} × {num_candidates}"
         yield Figure(f"training, {score}, 1 thread", one, "beliefs/s", products, note)
         if cores > 1:
-            threads, by_torch, at_once, workers = on_all_cores
+            threads, by_torch, at_once = on_all_cores
             limits = {by_torch: f"products by {cores} threads", cores * at_once: f"{cores} products at a time"}
-            note = f"{threads / one:.2f} × 1 thread; limit: {limits[max(limits)]}"
+            gain = statistics.median(times[0] / times[2] for times in rounds)
+            note = f"{gain:.2f} × 1 thread; limit: {limits[max(limits)]}"
             yield Figure(f"training, {score}, {cores} threads", threads, "beliefs/s", max(limits), note)
-            note = f"{workers / one:.2f} × 1 thread; not exactly repeatable"
-            yield Figure(f"{cores} workers, {score}", workers, "beliefs/s", max(limits), note)
+            note = f"{statistics.median(gains):.2f} × 1 thread; not exactly repeatable"
+            yield Figure(f"{cores} workers, {score}", statistics.median(by_workers), "beliefs/s", max(limits), note)
 
 
 class _TrainingTasks:
@@ -149,13 +152,13 @@ class _TrainingTasks:
         self.steps.warm_up()
 
     def __enter__(self) -> _TrainingTasks:
-        self._before = torch.get_num_threads()
-        torch.set_num_threads(1)
+        self._one_thread = torch_threads(1)
+        self._one_thread.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.threads.close()
-        torch.set_num_threads(self._before)
+        self._one_thread.__exit__(None, None, None)
 
     def alone(self, threads: Threads = ALONE) -> None:
         self.steps.threads = threads
@@ -321,10 +324,14 @@ def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
 
 def _alternated(tasks: Sequence[Callable[[], None]], seconds: float, rounds: int = ROUNDS) -> list[float]:
     """Median seconds of one call of each task, measured alternately; `seconds` is for all together."""
+    return [statistics.median(times) for times in zip(*_rounds(tasks, seconds, rounds), strict=True)]
+
+
+def _rounds(tasks: Sequence[Callable[[], None]], seconds: float, rounds: int) -> list[list[float]]:
+    """Seconds of one call of each task in every round."""
     first = [max(_seconds(task), _seconds(task)) for task in tasks]
     calls = max(1, int(seconds / rounds / sum(first)))
-    took = [[_seconds(task, calls) for task in tasks] for _ in range(rounds)]
-    return [statistics.median(times) for times in zip(*took, strict=True)]
+    return [[_seconds(task, calls) for task in tasks] for _ in range(rounds)]
 
 
 def _seconds(action: Callable[[], object], calls: int = 1) -> float:

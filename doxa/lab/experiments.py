@@ -9,6 +9,9 @@ negatives = "all"              add one corrupted triple of confidence 0 per test
 seeds = [0, 1, 2]              one run per seed; [0] by default
 [settings]                     settings of training
 system = "transe"
+
+Every model classifies by each of RULES, fitted to the same validation beliefs: tables compare models by one rule. A
+result states which doxa made it; it is outdated if training or the settings of its experiment have changed since.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import time
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -25,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from doxa import __version__
 from doxa.config import migrate
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
@@ -36,12 +41,16 @@ from doxa.formats import blocks
 from doxa.model import Model, fit
 from doxa.slots import ENTITY_SLOTS
 from doxa.systems import parameters, recipe
+from doxa.training import VERSION
 from doxa.training.loop import Progress
 
 FOLDER = Path(__file__).with_name("experiments")
 
 HIGH = 0.9
 """Smallest confidence of a high-confidence belief."""
+
+RULES = ("product", "score", "learned")
+"""Decision rules that every model classifies by: Section 5.4's product of probabilities, D, the learned one."""
 
 KEYS = {"data", "tasks", "test", "labels", "negatives", "seeds", "settings"}
 """Keys an experiment may have."""
@@ -115,6 +124,28 @@ def result(run: Run, out: Path) -> dict[str, Any] | None:
     return stored | {"experiment": migrate_experiment(stored["experiment"]), "curve": curve}
 
 
+def about() -> dict[str, Any]:
+    """Which doxa makes a result: its version, its commit if it runs from a checkout, and its version of training."""
+    return {"version": __version__, "commit": _commit(), "training": VERSION}
+
+
+def _commit() -> str | None:
+    """The commit of the checkout, with a plus sign if its code was changed since; None outside of one."""
+    here = Path(__file__).parents[2]
+    try:
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=here, capture_output=True, text=True, check=True)
+        diff = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", "*.py"], cwd=here, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return head.stdout.strip() + ("+" if diff.returncode else "")
+
+
+def is_current(run: Run, stored: dict[str, Any]) -> bool:
+    """Whether a stored result is of the present version of training and of the present settings of its experiment."""
+    same = bool(stored["experiment"]["settings"] == run.experiment["settings"])
+    return same and stored.get("doxa", {}).get("training") == VERSION
+
+
 def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] | None = None) -> dict[str, Any]:
     """Train on the train and valid files of the dataset, evaluate on its test file, and write the result."""
     folder = data / run.experiment["data"]
@@ -134,9 +165,11 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
     if "negatives" in run.experiment:
         test = _with_negatives(model, test, run.experiment["negatives"])
     values: dict[str, Any] = {
+        "doxa": about(),
         "experiment": run.experiment,
         "seed": run.seed,
-        "evaluation": _evaluate(model, test, run.experiment["tasks"]),
+        "settings": model.settings.as_dict(),
+        "evaluation": _evaluate(model, test, run.experiment["tasks"], valid),
         "parameters": parameters(
             model.settings,
             len(model.vocabularies.entities),
@@ -150,20 +183,22 @@ def perform(run: Run, data: Path, out: Path, report: Callable[[Progress], None] 
     }
     if not run.experiment.get("labels", True):
         ranked = [task for task in run.experiment["tasks"] if task != "classification"]
-        values["evaluation_of_positives"] = _evaluate(model, labeled, ranked)
+        values["evaluation_of_positives"] = _evaluate(model, labeled, ranked, valid)
     with written(run.result(out)) as unfinished:
         unfinished.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     return values
 
 
-def _evaluate(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
-    """The evaluation report without its figures per relation, with two additions.
+def _evaluate(model: Model, test: Beliefs, tasks: list[str], valid: Beliefs) -> dict[str, Any]:
+    """The evaluation report without its figures per relation, with three additions.
 
-    Data with mentions: relation prediction by entities alone and by words alone. Data with confidence: entity MRR
-    weighted by confidence.
+    Classification by each of RULES. Data with mentions: relation prediction by entities alone and by words alone. Data
+    with confidence: entity MRR weighted by confidence.
     """
     report = evaluate(model, test, tasks, popularity=False).as_dict()
-    report.get("classification", {}).pop("by_relation", None)
+    if "classification" in report:
+        report["classification"].pop("by_relation")
+        report["classification_by_rule"] = _by_rule(model, test, valid)
     known = test.encode(model.vocabularies)
     ranked = known.positives()
     facts = model.known.union(ranked.triples)
@@ -181,6 +216,19 @@ def _evaluate(model: Model, test: Beliefs, tasks: list[str]) -> dict[str, Any]:
             "high": int(high.sum()),
         }
     return report
+
+
+def _by_rule(model: Model, test: Beliefs, valid: Beliefs) -> dict[str, dict[str, float]]:
+    """Accuracy of triplet classification by each rule, whose thresholds are fitted to the validation beliefs."""
+    encoded = valid.encode(model.vocabularies)
+    encoded = encoded.where(encoded.seen)
+    shares = {}
+    for rule in RULES:
+        judge = model.calibration.by_rule(rule, model.pbe, model.settings, model.trained_facts, encoded)
+        part = evaluate(replace(model, calibration=judge), test, "classification", popularity=False).classification
+        assert part is not None
+        shares[rule] = {"accuracy": part.accuracy, "accuracy_of_seen": part.accuracy_of_seen}
+    return shares
 
 
 def _with_negatives(model: Model, test: Beliefs, among: str) -> Beliefs:

@@ -9,10 +9,20 @@ from typing import Any
 import numpy as np
 
 from doxa.lab import paper
-from doxa.lab.experiments import every, result, runs
+from doxa.lab.experiments import every, is_current, result, runs
+from doxa.systems import recipe
 
-SYSTEMS = ("transe", "transm", "transh", "jrme", "pbe")
-NAMES = {"transe": "TransE", "transm": "TransM", "transh": "TransH", "jrme": "JRME", "pbe": "PBE"}
+SYSTEMS = ("transe", "transm", "transh", "jrme", "pbe-paper", "pbe")
+NAMES = {
+    "transe": "TransE", "transm": "TransM", "transh": "TransH", "jrme": "JRME",
+    "pbe-paper": "PBE, the paper's algorithm", "pbe": "PBE, as doxa trains it",
+}  # fmt: skip
+
+SEEDS = 3
+"""Runs of an experiment; a row of fewer says so."""
+
+OUTDATED = "†"
+"""Mark of a row whose results are of another version of training, or of other settings than its experiment has now."""
 
 Results = dict[str, list[dict[str, Any]]]
 """Experiment → the results of its runs, one per seed."""
@@ -30,7 +40,7 @@ def results(out: Path) -> Results:
     for run in runs(every()):
         stored = result(run, out)
         if stored is not None:
-            by_name.setdefault(run.name, []).append(stored)
+            by_name.setdefault(run.name, []).append(stored | {"current": is_current(run, stored)})
     return by_name
 
 
@@ -51,10 +61,18 @@ def relation(one: dict[str, Any]) -> paper.Figures:
     return part["raw"]["mr"], 100 * part["raw"]["hits@10"], 100 * part["raw"]["hits@1"]
 
 
-def classification(one: dict[str, Any]) -> paper.Figures:
-    """The column of Table 6."""
-    part = one["evaluation"].get("classification")
-    return (None if part is None else 100 * part["accuracy"],)
+def classification(rule: str) -> Measure:
+    """The column of Table 6 by a decision rule. Results before version 0.2 have one rule, that of their settings."""
+
+    def accuracy(one: dict[str, Any]) -> paper.Figures:
+        part, by_rule = one["evaluation"].get("classification"), one["evaluation"].get("classification_by_rule", {})
+        if rule in by_rule:
+            return (100 * by_rule[rule]["accuracy"],)
+        if part is None or by_rule or recipe(one["experiment"]["settings"]).decision_rule != rule:
+            return (None,)
+        return (100 * part["accuracy"],)
+
+    return accuracy
 
 
 def filtered_metrics(one: dict[str, Any]) -> paper.Figures:
@@ -67,11 +85,22 @@ def filtered_metrics(one: dict[str, Any]) -> paper.Figures:
 
 
 def over_seeds(seed_results: Iterable[dict[str, Any]], measure: Measure) -> list[Average | None]:
-    """Mean, standard deviation and number of runs of every column."""
-    columns = zip(*(measure(one) for one in seed_results), strict=True)
-    return [
-        None if None in column else (float(np.mean(column)), float(np.std(column)), len(column)) for column in columns
-    ]
+    """Mean, sample standard deviation and number of runs of every column."""
+
+    def average(column: tuple[float | None, ...]) -> Average | None:
+        figures = [figure for figure in column if figure is not None]
+        if len(figures) < len(column):
+            return None
+        return float(np.mean(figures)), float(np.std(figures, ddof=1)) if len(figures) > 1 else 0.0, len(figures)
+
+    return [average(column) for column in zip(*(measure(one) for one in seed_results), strict=True)]
+
+
+def label(name: str, seed_results: list[dict[str, Any]]) -> str:
+    """The name of a row, with the number of its runs if they are few, and a mark if they are outdated."""
+    few = f" ({len(seed_results)} seed{'s'[: len(seed_results) != 1]})" if len(seed_results) < SEEDS else ""
+    current = all(one.get("current", True) for one in seed_results)
+    return f"{name}{few}{'' if current else f' {OUTDATED}'}"
 
 
 def cell(figure: Average | None, digits: int = 1) -> str:
@@ -83,13 +112,15 @@ def cell(figure: Average | None, digits: int = 1) -> str:
 
 
 def compared(ours: Average | None, theirs: float | None, column: str) -> str:
-    """Our figure, marked ✓ if it is as good as the paper's and ✗ if it is not."""
+    """Our figure, marked ✓ if its mean is as good as the paper's and ✗ if it is not."""
     if ours is None or theirs is None:
         return cell(ours)
-    digits = 0 if theirs >= 100 and column in paper.SMALL_IS_GOOD else 1
-    mean = round(ours[0], digits)
-    good = mean <= theirs if column in paper.SMALL_IS_GOOD else mean >= theirs
-    return f"{cell(ours, digits)} {'✓' if good else '✗'}"
+    return f"{cell(ours)} {'✓' if reached(ours, theirs, column) else '✗'}"
+
+
+def reached(ours: Average, theirs: float, column: str) -> bool:
+    """Whether our mean, before it is rounded, is at least as good as the paper's figure."""
+    return ours[0] <= theirs if column in paper.SMALL_IS_GOOD else ours[0] >= theirs
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
@@ -106,14 +137,17 @@ def beside(
     """For each system, the row of the paper above ours; `names` maps a system to its experiment."""
     rows: list[tuple[str, Iterable[str]]] = []
     for system in SYSTEMS:
-        figures = theirs.get(system)
-        if figures is not None:
-            rows.append((f"{NAMES[system]}, paper", [f"{figure:,}" for figure in figures if figure is not None]))
-        ours = over_seeds(results.get(names.get(system, ""), []), measure)
+        figures = theirs.get(system.removesuffix("-paper"))
+        if figures is not None and system != "pbe":  # whose row stands above that of its algorithm
+            name = NAMES[system].partition(",")[0]
+            rows.append((f"{name}, paper", [f"{figure:,}" for figure in figures if figure is not None]))
+        seed_results = results.get(names.get(system, ""), [])
+        ours = over_seeds(seed_results, measure)
         if any(ours):
             against = figures or (None,) * len(columns)
             cells = [compared(*pair) for pair in zip(ours, against, columns, strict=True)]
-            rows.append((f"**{NAMES[system]}, here**", cells))
+            here = NAMES[system] if "," in NAMES[system] else f"{NAMES[system]}, here"
+            rows.append((label(f"**{here}**", seed_results), cells))
     return table(title, columns, rows)
 
 
@@ -132,7 +166,7 @@ def ours(results: Results, title: str, columns: tuple[str, ...], names: dict[str
                 best = min(others) if columns[place] in paper.SMALL_IS_GOOD else max(others)
                 text = f"**{text}**" if figure[0] == best else text
             cells.append(text)
-        rows.append((name, cells))
+        rows.append((label(name, results[names[name]]), cells))
     return table(title, columns, rows)
 
 

@@ -6,9 +6,7 @@ import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
-from doxa.render.terminal import MAX_WIDTH, out, say, show_table
+from doxa.render.terminal import MAX_WIDTH, escape, out, say, show_table
 
 if TYPE_CHECKING:
     from doxa.evaluation.calibration import CalibrationReport, Reliability

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import os
 import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,9 +12,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+
+from doxa.render.plain import visible
 
 if TYPE_CHECKING:
     from doxa.data.profile import Profile
@@ -27,18 +30,43 @@ RACE_FIGURES = {"entity_mrr": "entity MRR", "relation_mrr": "relation MRR", "acc
 MAX_WIDTH = 100
 """Columns of running text at most, however wide the terminal is."""
 
-out = Console(highlight=False, emoji=False)
-err = Console(stderr=True, highlight=False, emoji=False)
+NARROWEST = 20
+"""Columns of a terminal at least; a smaller $COLUMNS, such as 0, is ignored."""
+
+
+class _Environment(Mapping[str, str]):
+    """The environment variables, without a $COLUMNS that leaves no room."""
+
+    def __getitem__(self, name: str) -> str:
+        value = os.environ[name]
+        if name == "COLUMNS" and not (value.isdecimal() and int(value) >= NARROWEST):
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(os.environ)
+
+    def __len__(self) -> int:
+        return len(os.environ)
+
+
+out = Console(highlight=False, emoji=False, _environ=_Environment())
+err = Console(stderr=True, highlight=False, emoji=False, _environ=_Environment())
+
+
+def escape(text: str) -> str:
+    """Text of data for use beside markup: neither markup nor control characters in it count."""
+    return escape_markup(visible(text))
 
 
 def say(text: str) -> None:
-    """Print text as it is, unwrapped: names may contain brackets and colons."""
-    out.print(text, markup=False, soft_wrap=True)
+    """Print text unwrapped and without markup: names may contain brackets and colons; control characters are shown."""
+    out.print(visible(text), markup=False, soft_wrap=True)
 
 
 def remark(text: str) -> None:
-    """Print text as it is on standard error."""
-    err.print(text, markup=False, soft_wrap=True)
+    """Print text on standard error, as `say` does."""
+    err.print(visible(text), markup=False, soft_wrap=True)
 
 
 def show_notices() -> None:
@@ -99,7 +127,7 @@ def training_progress() -> Iterator[Callable[[TrainingProgress], None]]:
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[float, str], None]]:
     """A bar for a task that reports its fraction and a short text; without a terminal, a line for every fifth."""
-    columns = (TextColumn(what), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%"),
+    columns = (TextColumn(escape(what)), BarColumn(bar_width=24), TextColumn("{task.percentage:3.0f}%"),
                TextColumn("{task.fields[state]}", markup=False), TimeRemainingColumn(), TextColumn("left"))  # fmt: skip
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task(what, total=1.0, state="")
@@ -107,7 +135,7 @@ def progress(what: str) -> Iterator[Callable[[float, str], None]]:
 
         def report(fraction: float, state: str) -> None:
             nonlocal printed
-            bar.update(task, completed=fraction, state=state)
+            bar.update(task, completed=fraction, state=visible(state))
             step = int(fraction * 5)
             if not err.is_terminal and step > printed:
                 printed = step
@@ -148,8 +176,8 @@ def busy(what: str) -> Iterator[Callable[[str], None]]:
     with Progress(
         SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), console=err, transient=True
     ) as bar:
-        task = bar.add_task(what)
-        yield lambda text: bar.update(task, description=text)
+        task = bar.add_task(escape(what))
+        yield lambda text: bar.update(task, description=escape(text))
 
 
 def show_table(title: str, headings: tuple[str, ...], rows: Rows) -> None:

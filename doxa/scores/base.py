@@ -141,6 +141,12 @@ class VectorScore(Score):
         """D of every query with every candidate vector, (B, d), (C, d) → (B, C); the missing slot is not read."""
         raise NotImplementedError
 
+    def each_candidate(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Tensor:
+        """D of every query with the candidates of its row, (B, d), (B, k, d) → (B, k); the missing slot is not read."""
+        vectors = [vector[:, None] for vector in (h, r, t)]
+        vectors[slot] = candidates
+        return self.each(*vectors)
+
     @property
     def by_hand(self) -> bool:
         """Whether the score has `pull`, so that training needs no autograd for a softmax over candidates."""

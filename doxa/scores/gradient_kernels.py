@@ -1,11 +1,11 @@
-"""Compiled loops of gradients without autograd: value and gradient in one pass over each row."""
+"""Compiled loops of gradients without autograd: value and gradient in one call, matrix products included."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.scores.kernels import Floats, compiled, exponential
+from doxa.scores.kernels import Floats, compiled, exponential, squares
 
 LARGE = 1e30
 """Sums of exponentials beyond this are computed again, relative to the largest."""
@@ -21,7 +21,8 @@ far apart, or in loops that write nothing: the result does not depend on where t
 
 @compiled
 def softmax_of_products(
-    table: Floats,
+    points: Floats,
+    candidates: Floats,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
     truth: Floats,
@@ -29,12 +30,15 @@ def softmax_of_products(
     offset: float,
     weights: Floats,
     by_truth: Floats,
+    of_points: Floats,
+    of_candidates: Floats,
 ) -> float:
-    """− Σ weight · log p, p = exp(truth) / (exp(truth) + Σ exp(offset + slope · x)); x → derivative of this loss by x.
+    """− Σ weight · log p, p = exp(truth) / (exp(truth) + Σ exp(offset + slope · x)), for x = p · c of all pairs.
 
-    The derivative by the truth is added to `by_truth`. Places of rows and columns are left out.
+    The gradients of points and candidates are written, the derivative by the truth is added to `by_truth`. Places of
+    rows and columns are left out.
     """
-    loss = 0.0
+    loss, table = 0.0, np.dot(points, candidates.T)
     for k in range(len(rows)):
         table[rows[k], columns[k]] = -np.inf
     row, e = scratch_rows(table)
@@ -53,36 +57,66 @@ def softmax_of_products(
             made[j] = factor * e[j]
         loss -= weights[i] * (truth[i] - top - np.log(total))
         by_truth[i] += weights[i] * (share / total - 1)
+    np.dot(table, candidates, of_points)
+    np.dot(table.T, points, of_candidates)
     return loss
 
 
 @compiled
 def softmax_of_distances(
-    table: Floats,
+    points: Floats,
+    candidates: Floats,
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
-    near: Floats,
-    far: Floats,
-    noise: float,
-    smallest: float,
     truth: Floats,
     slope: float,
     offset: float,
     weights: Floats,
     by_truth: Floats,
-    of_rows: Floats,
-    of_columns: Floats,
+    of_points: Floats,
+    of_candidates: Floats,
+    noise: float,
+    smallest: float,
 ) -> float:
-    """The same for scores offset + slope · d, d² = near + far − 2 x, slope < 0, with the sums of rows and columns.
+    """The same for x = ‖p − c‖ and slope < 0."""
+    near, far = squares(points), squares(candidates)
+    pulled: tuple[float, Floats, Floats] = softmax_of_roots(
+        points, candidates, rows, columns, truth, slope, offset, weights, by_truth, of_points, of_candidates,
+        near, far, noise, smallest,
+    )  # fmt: skip
+    add_multiples(pulled[1], points, of_points)
+    add_multiples(pulled[2], candidates, of_candidates)
+    return pulled[0]
 
-    d² is at least `noise` times the largest near + far, and at least `smallest`.
+
+@compiled
+def softmax_of_roots(
+    points: Floats,
+    candidates: Floats,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    truth: Floats,
+    slope: float,
+    offset: float,
+    weights: Floats,
+    by_truth: Floats,
+    of_points: Floats,
+    of_candidates: Floats,
+    near: Floats,
+    far: Floats,
+    noise: float,
+    smallest: float,
+) -> tuple[float, Floats, Floats]:
+    """The same for x² = near + far − 2 p · c, with the derivatives by ½ near and ½ far.
+
+    x² is at least `noise` times the largest near + far, and at least `smallest`.
     """
-    loss, none, least = 0.0, slope - slope, smallest
+    loss, none, least, table = 0.0, slope - slope, smallest, np.dot(points, candidates.T)
     if len(far):
         least = max(noise * (near.max() + far.max()), smallest)
     for k in range(len(rows)):
         table[rows[k], columns[k]] = -np.inf
-    of_columns[:] = none
+    of_near, of_far = np.zeros_like(near), np.zeros_like(far)
     row, e = scratch_rows(table)
     for i in range(len(table)):
         made, square, top = table[i], near[i], truth[i]
@@ -98,14 +132,49 @@ def softmax_of_distances(
         for j in range(len(row)):
             e[j] = factor * e[j] / row[j]
             summed += e[j]
-        of_rows[i] = summed
+        of_near[i] = -summed
         for j in range(len(row)):
             made[j] = e[j]
         for j in range(len(row)):
-            of_columns[j] += e[j]
+            of_far[j] -= e[j]
         loss -= weights[i] * (truth[i] - top - np.log(total))
         by_truth[i] += weights[i] * (share / total - 1)
-    return loss
+    np.dot(table, candidates, of_points)
+    np.dot(table.T, points, of_candidates)
+    return loss, of_near, of_far
+
+
+@compiled
+def add_multiples(factors: Floats, rows: Floats, sums: Floats) -> None:
+    """sums ← sums + factor · x, row by row."""
+    for i in range(len(rows)):
+        row, total, factor = rows[i], sums[i], factors[i]
+        for j in range(len(row)):
+            total[j] += factor * row[j]
+
+
+@compiled
+def products(left: Floats, right: Floats) -> Floats:
+    """x · y of each row."""
+    made = np.zeros(len(left), left.dtype)
+    for i in range(len(left)):
+        x, y, total = left[i], right[i], made[i]
+        for j in range(len(x)):
+            total += x[j] * y[j]
+        made[i] = total
+    return made
+
+
+@compiled
+def distances(left: Floats, right: Floats) -> Floats:
+    """‖x − y‖ of each row."""
+    made = np.zeros(len(left), left.dtype)
+    for i in range(len(left)):
+        x, y, total = left[i], right[i], made[i]
+        for j in range(len(x)):
+            total += (x[j] - y[j]) * (x[j] - y[j])
+        made[i] = np.sqrt(total)
+    return made
 
 
 @compiled
@@ -224,3 +293,32 @@ def pull_units(rows: Floats, gradient: Floats, smallest: float) -> None:
             modulus = np.sqrt(square)
             of_a[j] = (of_a[j] - along * a[j]) / modulus
             of_b[j] = (of_b[j] - along * b[j]) / modulus
+
+
+@compiled
+def row_distances(points: Floats, candidates: Floats, distances: Floats) -> None:
+    """‖p − c‖ of every point with the candidates of its row."""
+    for i in range(len(points)):
+        point = points[i]
+        for j in range(candidates.shape[1]):
+            candidate, total = candidates[i, j], point[0] - point[0]
+            for n in range(len(point)):
+                gap = point[n] - candidate[n]
+                total += gap * gap
+            distances[i, j] = np.sqrt(total)
+
+
+@compiled
+def pull_row_distances(
+    points: Floats, candidates: Floats, weights: Floats, of_points: Floats, of_candidates: Floats
+) -> None:
+    """Gradients of points and candidates from those of their distances, each divided by the distance (`weights`)."""
+    for i in range(len(points)):
+        point, of_point = points[i], of_points[i]
+        of_point[:] = 0
+        for j in range(candidates.shape[1]):
+            candidate, of_candidate, weight = candidates[i, j], of_candidates[i, j], weights[i, j]
+            for n in range(len(point)):
+                pull = weight * (point[n] - candidate[n])
+                of_point[n] += pull
+                of_candidate[n] = -pull

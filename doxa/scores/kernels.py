@@ -154,23 +154,15 @@ def find(ids: NDArray[np.int64], candidates: NDArray[np.int64]) -> tuple[NDArray
 
 
 @compiled
-def add_rows(sums: Floats, filled: NDArray[np.bool_], places: NDArray[np.int64], rows: Floats, first: int) -> None:
-    """sums[place − first] ← row for the first row of a place, += row for later ones; other places are left out.
-
-    `filled` marks places with a row.
-    """
+def sum_rows(places: NDArray[np.int64], rows: Floats, first: int, last: int) -> Floats:
+    """The sum of the rows of each place from `first` to before `last`, in their order; other places are left out."""
+    sums = np.zeros((last - first, rows.shape[1]), rows.dtype)
     for i in range(len(places)):
-        place = places[i] - first
-        if place < 0 or place >= len(sums):
-            continue
-        total, row = sums[place], rows[i]
-        if filled[place]:
+        if first <= places[i] < last:
+            total, row = sums[places[i] - first], rows[i]
             for j in range(len(row)):
                 total[j] += row[j]
-        else:
-            filled[place] = True
-            for j in range(len(row)):
-                total[j] = row[j]
+    return sums
 
 
 @compiled

@@ -45,7 +45,11 @@ class Mention(nn.Module):
 
     def each(self, mentions: Tensor, relations: Tensor) -> Tensor:
         """F row by row, (B, d), (B, d) → (B,) (Eq. 11)."""
-        return (mentions * relations).sum(1) + self.beta
+        return (mentions * relations).sum(-1) + self.beta
+
+    def each_candidate(self, mentions: Tensor, relations: Tensor) -> Tensor:
+        """F of every mention with the relations of its row, (B, d), (B, k, d) → (B, k) (Eq. 11)."""
+        return self.each(mentions[:, None], relations)
 
 
 class SeparateMention(nn.Module):

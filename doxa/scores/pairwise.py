@@ -13,7 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 ROUNDING = 8
@@ -22,6 +24,9 @@ keeps the gradient from exceeding 1, that of a distance."""
 
 SMALLEST = 1e-30
 """Least squared distance where both vectors are zero."""
+
+
+Floats = NDArray[np.floating[Any]]
 
 
 class Places(NamedTuple):
@@ -41,11 +46,10 @@ class Exponentials(NamedTuple):
 
 
 class Pulled(NamedTuple):
-    """A loss over all pairs, and its gradients by points, (B, d), candidates, (C, d), and ½ `Turns.squares`, (B,)."""
+    """A loss over all pairs, and its gradients by points, (B, d), and by ½ `Turns.squares`, (B,)."""
 
     loss: float
     points: Tensor
-    candidates: Tensor
     half_squares: Tensor | None = None
 
 
@@ -58,11 +62,8 @@ class PairScores:
     slope: float = 1.0
     offset: Tensor | float = 0.0
 
-    def scaled(self, factor: float) -> PairScores:
-        return replace(self, slope=self.slope * factor, offset=self.offset * factor)
-
-    def shifted(self, amount: float) -> PairScores:
-        return replace(self, offset=self.offset + amount)
+    def scaled(self, factor: float, shift: float = 0.0) -> PairScores:
+        return replace(self, slope=self.slope * factor, offset=self.offset * factor + shift)
 
     def table(self) -> Tensor:
         """All scores, (B, C), with gradients where they are wanted."""
@@ -93,10 +94,21 @@ class PairScores:
         """
         raise NotImplementedError
 
-    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
-        """− Σ weight · log p for p = exp(truth) / (exp(truth) + Σ exp(score)), with its gradients.
+    def each(self, rows: Tensor) -> Floats:
+        """The score of each point with the candidate of its row, (B, d) → (B,). No autograd."""
+        raise NotImplementedError
 
-        The derivative by the truth's score is added to `by_truth`, (B,). No autograd.
+    def pull_each(self, factors: Floats, rows: Tensor, of_points: Tensor, of_rows: Tensor) -> None:
+        """Add the gradients of points and rows from the derivative of the loss by f of each, (B,)."""
+        raise NotImplementedError
+
+    def log_loss(
+        self, truth: Floats, without: Places, weights: Floats, by_truth: Floats, of_candidates: Tensor
+    ) -> Pulled:
+        """− Σ weight · log p for p = exp(truth) / (exp(truth) + Σ exp(score)), with its gradients. No autograd.
+
+        The gradient of the candidates is written to `of_candidates`, (C, d), and the derivative by the truth's score is
+        added to `by_truth`, (B,).
         """
         raise NotImplementedError
 
@@ -125,13 +137,26 @@ class Products(PairScores):
         arrays = _arrays(weights, levels, self.slope, totals)
         return Exponentials(kernels.exponentials_of_products, arrays, weights, totals)
 
-    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
+    def each(self, rows: Tensor) -> Floats:
         from doxa.scores import gradient_kernels
 
-        table = self.points @ self.candidates.T
-        others = (*without, truth, self.slope, float(self.offset), weights, by_truth)
-        loss = gradient_kernels.softmax_of_products(*_arrays(table, *others))
-        return Pulled(loss, table @ self.candidates, table.T @ self.points)
+        return _affine(self, gradient_kernels.products(self.points.numpy(), rows.numpy()))
+
+    def pull_each(self, factors: Floats, rows: Tensor, of_points: Tensor, of_rows: Tensor) -> None:
+        from doxa.scores import gradient_kernels
+
+        sides = (each.numpy() for each in (self.points, rows, of_points, of_rows))
+        gradient_kernels.add_derivatives_of_products(factors, *sides)
+
+    def log_loss(
+        self, truth: Floats, without: Places, weights: Floats, by_truth: Floats, of_candidates: Tensor
+    ) -> Pulled:
+        from doxa.scores import gradient_kernels
+
+        of_points = torch.empty_like(self.points)
+        others = (*without, truth, self.slope, float(self.offset), weights, by_truth, of_points, of_candidates)
+        loss = gradient_kernels.softmax_of_products(*_arrays(self.points, self.candidates, *others))
+        return Pulled(loss, of_points)
 
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
@@ -160,12 +185,27 @@ class Distances(PairScores):
         arrays = _arrays(weights, *sides, levels, self.slope, totals)
         return Exponentials(kernels.exponentials_of_distances, arrays, weights, totals)
 
-    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
-        near, far = _squares(self.points), _squares(self.candidates)
-        loss, table, of_rows, of_columns = _distance_loss(self, near, far, truth, without, weights, by_truth)
-        of_points = (table @ self.candidates).addcmul_(self.points, of_rows[:, None], value=-1)
-        of_candidates = (table.T @ self.points).addcmul_(self.candidates, of_columns[:, None], value=-1)
-        return Pulled(loss, of_points, of_candidates)
+    def each(self, rows: Tensor) -> Floats:
+        from doxa.scores import gradient_kernels
+
+        return _affine(self, gradient_kernels.distances(self.points.numpy(), rows.numpy()))
+
+    def pull_each(self, factors: Floats, rows: Tensor, of_points: Tensor, of_rows: Tensor) -> None:
+        from doxa.scores import gradient_kernels
+
+        sides = (each.numpy() for each in (self.points, rows, of_points, of_rows))
+        gradient_kernels.add_derivatives_of_distances(factors, *sides, factors.dtype.type(SMALLEST))
+
+    def log_loss(
+        self, truth: Floats, without: Places, weights: Floats, by_truth: Floats, of_candidates: Tensor
+    ) -> Pulled:
+        from doxa.scores import gradient_kernels
+
+        of_points = torch.empty_like(self.points)
+        others = (*without, truth, self.slope, float(self.offset), weights, by_truth, of_points, of_candidates)
+        bounds = (_noise(self.points), SMALLEST)
+        loss = gradient_kernels.softmax_of_distances(*_arrays(self.points, self.candidates, *others, *bounds))
+        return Pulled(loss, of_points)
 
     @staticmethod
     def weights(gradient: Tensor, values: Tensor) -> Tensor:
@@ -192,10 +232,17 @@ class Turns(PairScores):
         least = (self.squares.detach() * _noise(self.squares)).clamp_min(SMALLEST)
         return torch.add(self._offset, torch.maximum(squares, least[:, None]).sqrt(), alpha=self.slope)
 
-    def log_loss(self, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor) -> Pulled:
-        far = self.points.new_zeros(len(self.candidates))
-        loss, table, of_rows, _ = _distance_loss(self, self.squares, far, truth, without, weights, by_truth)
-        return Pulled(loss, table @ self.candidates, table.T @ self.points, -of_rows)
+    def log_loss(
+        self, truth: Floats, without: Places, weights: Floats, by_truth: Floats, of_candidates: Tensor
+    ) -> Pulled:
+        from doxa.scores import gradient_kernels
+
+        of_points, far = torch.empty_like(self.points), self.points.new_zeros(len(self.candidates))
+        others = (*without, truth, self.slope, float(self.offset), weights, by_truth, of_points, of_candidates)
+        roots = (self.squares, far, _noise(self.points), SMALLEST)
+        arrays = _arrays(self.points, self.candidates, *others, *roots)
+        loss, of_squares, _ = gradient_kernels.softmax_of_roots(*arrays)
+        return Pulled(loss, of_points, torch.from_numpy(of_squares))
 
 
 Scores = Tensor | PairScores
@@ -215,7 +262,7 @@ def shifted(scores: Scores, amount: float) -> Scores:
     """The scores plus a number."""
     if not amount:
         return scores
-    return scores.shifted(amount) if isinstance(scores, PairScores) else scores + amount
+    return scores.scaled(1.0, amount) if isinstance(scores, PairScores) else scores + amount
 
 
 def table_of(scores: Scores) -> Tensor:
@@ -240,6 +287,35 @@ def lengths(vectors: Tensor) -> Tensor:
     """‖x‖₂ of every row, (B, d) → (B,); the gradient of a zero vector is 0."""
     norms: Tensor = _Lengths.apply(vectors)  # type: ignore[no-untyped-call]
     return norms
+
+
+def row_distances(points: Tensor, candidates: Tensor) -> Tensor:
+    """‖p − c‖₂ of every point with the candidates of its row, (B, d), (B, k, d) → (B, k)."""
+    distances: Tensor = _RowDistances.apply(points, candidates)  # type: ignore[no-untyped-call]
+    return distances
+
+
+class _RowDistances(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, points: Tensor, candidates: Tensor) -> Tensor:
+        from doxa.scores import gradient_kernels  # slow to load, and for training alone
+
+        points, candidates = points.contiguous(), candidates.contiguous()
+        distances = points.new_empty(candidates.shape[:2])
+        gradient_kernels.row_distances(points.numpy(), candidates.numpy(), distances.numpy())
+        ctx.save_for_backward(points, candidates, distances)
+        return distances
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor]:
+        from doxa.scores import gradient_kernels
+
+        points, candidates, distances = ctx.saved_tensors
+        weights = torch.where(distances > 0, gradients[0] / distances, 0.0)
+        of_points, of_candidates = torch.empty_like(points), torch.empty_like(candidates)
+        arrays = [each.numpy() for each in (points, candidates, weights, of_points, of_candidates)]
+        gradient_kernels.pull_row_distances(*arrays)
+        return of_points, of_candidates
 
 
 class _Table(torch.autograd.Function):
@@ -278,24 +354,23 @@ def _products(points: Tensor, candidates: Tensor, without: Places) -> Tensor:
     return products
 
 
-def _distance_loss(
-    scores: PairScores, near: Tensor, far: Tensor, truth: Tensor, without: Places, weights: Tensor, by_truth: Tensor
-) -> tuple[float, Tensor, Tensor, Tensor]:
-    """`log_loss` of distances d, d² = near + far − 2 p · c: its derivatives by p · c, with sums of rows and columns."""
-    from doxa.scores import gradient_kernels
-
-    table = scores.points @ scores.candidates.T
-    sums = torch.empty_like(near), torch.empty_like(far)
-    sides = (*without, near, far, _noise(near), SMALLEST)
-    others = (truth, scores.slope, float(scores.offset), weights, by_truth)
-    loss = gradient_kernels.softmax_of_distances(*_arrays(table, *sides, *others, *sums))
-    return loss, table, *sums
+def _affine(scores: PairScores, values: Floats) -> Floats:
+    """offset + slope · f, in place."""
+    values *= scores.slope
+    values += float(scores.offset)
+    return values
 
 
-def _arrays(table: Tensor, *others: Tensor | float) -> list[Any]:
+def _arrays(table: Tensor, *others: Tensor | Floats | float) -> list[Any]:
     """Tensors as arrays and numbers in the type of the table, for the kernels."""
     array = table.numpy()
-    return [array, *(other.numpy() if isinstance(other, Tensor) else array.dtype.type(other) for other in others)]
+    return [array, *(_argument(other, array.dtype.type) for other in others)]
+
+
+def _argument(value: Tensor | Floats | float, number: type[Any]) -> Any:
+    if isinstance(value, Tensor):
+        return value.numpy()
+    return value if isinstance(value, np.ndarray) else number(value)
 
 
 def _noise(like: Tensor) -> float:

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from doxa.config import setting
 from doxa.scores.base import ScoreOptions, Sizes, Triple, VectorScore
-from doxa.scores.pairwise import Scores, lengths, nearness
+from doxa.scores.pairwise import Scores, lengths, nearness, row_distances
 from doxa.slots import Slot
 
 
@@ -49,14 +49,13 @@ class Translation(VectorScore):
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
         """α − ‖h + r − t‖ with every candidate (Eq. 7): the distance from where the missing vector should lie."""
-        match slot:
-            case Slot.HEAD:
-                target = t - r
-            case Slot.RELATION:
-                target = t - h
-            case Slot.TAIL:
-                target = h + r
-        return nearness(target, candidates, self.norm, self.alpha)
+        return nearness(_target(slot, h, r, t), candidates, self.norm, self.alpha)
+
+    def each_candidate(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Tensor:
+        """α − ‖h + r − t‖ with the candidates of each row, (B, k, d) → (B, k) (Eq. 7)."""
+        if self.norm == 2:
+            return self.alpha - row_distances(_target(slot, h, r, t), candidates)
+        return super().each_candidate(slot, h, r, t, candidates)
 
     @property
     def by_hand(self) -> bool:
@@ -73,3 +72,14 @@ class Translation(VectorScore):
             case Slot.TAIL:
                 sums.head.add_(of_points)
                 sums.relation.add_(of_points)
+
+
+def _target(slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+    """Where the missing vector should lie, (B, d)."""
+    match slot:
+        case Slot.HEAD:
+            return t - r
+        case Slot.RELATION:
+            return t - h
+        case Slot.TAIL:
+            return h + r

@@ -4,6 +4,7 @@
 |---|---|
 | 1 | what validation decided stood in the manifest itself; the mention exponent was a tensor of the weights |
 | 2 | all of it is the entry `judge`; records of the learning curve have `metric` instead of `quality` |
+| 3 | files are named by their checksums, which the manifest lists (`doxa.storage.folders`) |
 
 Settings are migrated by `doxa.config.migrate`, for all files alike.
 """

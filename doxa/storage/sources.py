@@ -36,6 +36,7 @@ def read(
     literals: str = "keep",
     patterns: int = 3,
     prefixes: Mapping[str, str] | None = None,
+    escapes: str = "no",
 ) -> Beliefs:
     """Read the beliefs of a file in any format, plain or compressed, or of a knowledge base; `-` is standard input.
 
@@ -43,8 +44,20 @@ def read(
     of 0, which marks a belief as false. The other arguments are the fields of `doxa.formats.Options`; `prefixes`
     adds to the well-known RDF prefixes. `kb.db#test` is one part of a knowledge base, `kb.db@41` a snapshot of it.
     """
-    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes))
-    return Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes), escapes)
+    return read_beliefs(path, on_error, allow_zero_confidence, options)
+
+
+def read_beliefs(
+    path: str | Path,
+    on_error: OnError = "raise",
+    allow_zero_confidence: bool = False,
+    options: Options | None = None,
+) -> Beliefs:
+    """Read the beliefs of a file or store, with the RDF prefixes that their names use; see `blocks`."""
+    options = options or Options()
+    beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    return beliefs.with_prefixes(options.prefixes.declared)
 
 
 def blocks(

@@ -1,4 +1,4 @@
-"""Candidates of a training step: drawn once per batch and shared by its beliefs."""
+"""Candidates of a training step: drawn once per batch and shared by its beliefs, or drawn for each belief."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ def draw_candidates(pool: Candidates, count: int, random: np.random.Generator, c
         return drawn
     head, relation, tail = (_log_share(pool.of(slot), drawn.of(slot)) for slot in Slot)
     return replace(drawn, log_share=(head, relation, tail))
+
+
+def draw_negatives(pool: Candidates, beliefs: int, count: int, random: np.random.Generator) -> Candidates:
+    """`count` ids per slot for each of so many beliefs, (B, k), all equally likely and with repetition (Eqs 13–16)."""
+
+    def draw(ids: Tensor) -> Tensor:
+        if not len(ids):
+            return ids.new_zeros(beliefs, 0)
+        return ids[torch.from_numpy(random.integers(0, len(ids), (beliefs, count)))]
+
+    return Candidates(draw(pool.heads), draw(pool.relations), draw(pool.tails))
 
 
 def _log_share(pool: Tensor, drawn: Tensor) -> float:

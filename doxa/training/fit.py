@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -22,18 +23,20 @@ from doxa.data.places import plain_words
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.unseen import check_names
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import DoxaError, UsageError, resource_text
 from doxa.model import Model
 from doxa.pbe import PBE
+from doxa.storage import folders
 from doxa.storage import models as store
 from doxa.systems import answers, build, checked, from_saved, recipe
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.deadline import Deadline
+from doxa.training.limits import check_limits
 from doxa.training.loop import Progress, TrainingLoop, TrainState
 from doxa.training.plan import planned
 from doxa.training.race import Race, chosen, resumed
 from doxa.training.reserve import Reserve
-from doxa.training.steps import Steps
+from doxa.training.steps import DIVERGED, Steps
 from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
 from doxa.training.words import fit_words, prepare_words
@@ -102,6 +105,8 @@ def train(
     valid = None if valid is None else valid.where(valid.seen)
     sizes = len(beliefs.vocabularies.entities), len(beliefs.vocabularies.relations)
     earlier = Checkpoint.load(checkpoint) if resume and checkpoint is not None else None
+    words = len(beliefs.vocabularies.words)
+    check_limits(planned(settings, len(beliefs), sizes[0]), len(beliefs), *sizes, words)
     settings, race = _scored(settings, beliefs, valid, report, earlier)
     settings = planned(settings, len(beliefs), sizes[0], 0 if valid is None else len(valid))
     facts = TripleIndex(beliefs.triples, *sizes)
@@ -168,34 +173,55 @@ def fit_to_folder(
     A time budget is that of everything here, or of all until the `deadline`. `announce` receives the settings with all
     automatic values before training starts. `origin` joins what the model remembers of its data.
 
-    A run that fails leaves nothing behind; one that is interrupted leaves a usable model and its checkpoint.
+    A run that is interrupted leaves a usable model and its checkpoint. One that fails, on a full disk for example,
+    keeps its checkpoint, unless the failure would repeat itself.
     """
-    store.check_vacant(folder, force, resume)
-    checkpoint = folder / store.CHECKPOINT
-    before = checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+    folders.check_vacant(folder, force, resume)
     deadline = deadline or Deadline(settings.time_budget)
-    try:
-        result = train(
-            beliefs,
-            valid,
-            settings=settings,
-            strict=strict,
-            report=report,
-            checkpoint=checkpoint,
-            resume=resume,
-            deadline=deadline,
-            announce=announce,
-        )
-        model = calibrated(result, report)
-        model = replace(model, origin=model.origin | (origin or {}))
-    except DoxaError:
-        if not resume and checkpoint.exists() and checkpoint.stat().st_mtime_ns != before:
-            store.discard_run(folder)
-        raise
-    if report:
-        _staged(report, result.state)("saving", 0.0)
-    store.save(model, folder, force=True, keep_checkpoint=model.origin["interrupted"])
+    folder = folder.resolve()
+    with folders.writing(folder):
+        folders.check_content(folder, force, resume)
+        checkpoint = folder / folders.CHECKPOINT
+        with _kept(checkpoint, resume):
+            result = train(
+                beliefs,
+                valid,
+                settings=settings,
+                strict=strict,
+                report=report,
+                checkpoint=checkpoint,
+                resume=resume,
+                deadline=deadline,
+                announce=announce,
+            )
+            model = calibrated(result, report)
+            model = replace(model, origin=model.origin | (origin or {}))
+            if report:
+                _staged(report, result.state)("saving", 0.0)
+            store.write(model, folder, keep_checkpoint=model.origin["interrupted"])
     return model
+
+
+@contextmanager
+def _kept(checkpoint: Path, resume: bool) -> Iterator[None]:
+    """Say of a failing run that its checkpoint is kept; a run that would fail again in the same way is discarded."""
+
+    def written() -> int | None:
+        return checkpoint.stat().st_mtime_ns if checkpoint.exists() else None
+
+    before = written()
+    try:
+        yield
+    except (DoxaError, OSError, MemoryError, RuntimeError) as fault:
+        of_this_run = written() is not None and (resume or written() != before)
+        senseless = isinstance(fault, UsageError) or getattr(fault, "remedy", "") == DIVERGED
+        if of_this_run and senseless and not resume:
+            folders.discard_run(checkpoint.parent)
+        reason = fault.message if isinstance(fault, DoxaError) else resource_text(fault)
+        if senseless or not of_this_run or not reason:
+            raise
+        hint = "what is trained so far is kept; resume=True goes on from there"
+        raise DoxaError(reason, *getattr(fault, "hints", ()), hint, remedy="resume_failed") from fault
 
 
 def _staged(report: Report, state: TrainState) -> Callable[[str, float], None]:

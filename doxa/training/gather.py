@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -22,6 +21,7 @@ from doxa.data.batch import Batch
 from doxa.estimators import Candidates, Vectors
 from doxa.pbe import PBE
 from doxa.scores import Mention, kernels
+from doxa.slots import Slot
 from doxa.training.objective import TermWeights, batch_loss
 from doxa.training.weights import TermWeighting
 
@@ -45,13 +45,14 @@ class SparseStep(nn.Module):
 
     def loss(self, batch: Batch, candidates: Candidates) -> Tensor:
         """The loss summed over the batch, with sparse gradients of distinct rows for the large tables."""
-        entities = Gathered.of(batch.head, batch.tail, candidates.heads, candidates.tails)
-        relations = Gathered.of(batch.relation, candidates.relations)
+        entities = Gathered.of(batch.head, batch.tail, candidates.heads.reshape(-1), candidates.tails.reshape(-1))
+        relations = Gathered.of(batch.relation, candidates.relations.reshape(-1))
         term_weights = self.weighting.of(batch) if self.weighting is not None else None
         if self.pbe.score.by_vectors:
             head, tail, heads, tails = entities.rows(self.pbe.score.entity.weight)
             relation, candidate_relations = relations.rows(self.pbe.score.get_parameter("relation.weight"))
-            vectors = Vectors(head, relation, tail, heads, candidate_relations, tails)
+            pairs = zip((heads, candidate_relations, tails), map(candidates.of, Slot), strict=True)
+            vectors = Vectors(head, relation, tail, *(rows.view(*ids.shape, rows.shape[-1]) for rows, ids in pairs))
             return batch_loss(self.pbe, batch, candidates, self.settings, term_weights, vectors)
         return self._loss_on_small_tables(batch, candidates, entities, relations, term_weights)
 
@@ -87,11 +88,6 @@ class Gathered:
     def of(cls, *columns: Tensor) -> Gathered:
         return cls(torch.cat(columns), [len(column) for column in columns])
 
-    def prepared(self) -> Gathered:
-        """The same, with the distinct ids at hand."""
-        assert self._distinct is not None
-        return self
-
     @cached_property
     def _distinct(self) -> tuple[Tensor, Tensor]:
         ids, places = kernels.deduplicate(self.columns.numpy())
@@ -122,8 +118,6 @@ class _Rows(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
         gathered = ctx.gathered
-        summed = gradients[0].new_empty(len(gathered.ids), ctx.shape[1])
-        filled = np.zeros(len(summed), bool)
-        for places, gradient in zip(gathered.places, gradients, strict=True):
-            kernels.add_rows(summed.numpy(), filled, places.numpy(), gradient.contiguous().numpy(), 0)
+        places, rows = torch.cat(gathered.places), torch.cat(gradients)
+        summed = torch.from_numpy(kernels.sum_rows(places.numpy(), rows.numpy(), 0, len(gathered.ids)))
         return torch.sparse_coo_tensor(gathered.ids[None], summed, ctx.shape, check_invariants=False), None

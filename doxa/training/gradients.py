@@ -7,73 +7,66 @@ small operations fall away, and with them the time in which a thread keeps other
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+import numpy as np
+from torch import Tensor, zeros_like
 
 from doxa.config import Settings
-from doxa.estimators import Term, Vectors
-from doxa.scores import gradient_kernels
+from doxa.estimators import Vectors
 from doxa.scores.base import Triple, VectorScore
-from doxa.scores.pairwise import SMALLEST, PairScores, Products
+from doxa.scores.kernels import Floats
+from doxa.scores.pairwise import PairScores, Places
 from doxa.slots import Slot
 
 
 class GradientSums:
-    """The gradients of the vectors of a part, summed over the terms of its loss."""
+    """The gradients of the vectors of a part, summed over the terms of its loss.
 
-    def __init__(self, score: VectorScore, scale: float, vectors: Vectors) -> None:
-        self.score, self.scale, self.vectors = score, scale, vectors
-        self.triple = Triple(*vectors.triple)
-        self.sums = Triple(*self.triple[0].new_zeros(3, *self.triple[0].shape))
-        self.candidates: dict[Slot, Tensor] = {}
-        self._by_truth = self.triple[0].new_zeros(len(self.triple[0]))
-        self._tails: PairScores | None = None
+    They are written into `gradients`, whatever it held before.
+    """
+
+    def __init__(self, score: VectorScore, scale: float, vectors: Vectors, gradients: Vectors) -> None:
+        self.score, self.scale, self.vectors, self.gradients = score, scale, vectors, gradients
+        self.triple, self.sums = Triple(*vectors.triple), Triple(*(each.zero_() for each in gradients.triple))
+        self._tails = self._pairs(Slot.TAIL)
+        self._truth = self._tails.scaled(scale).each(self.triple.tail)
+        self._by_truth = np.zeros_like(self._truth)
         self._of_tail_points: Tensor | None = None
 
-    def add(self, term: Term, weights: Tensor) -> float:
-        """The loss − Σ weight · log p of a term; its gradients are added."""
-        assert isinstance(term.scores, PairScores)
-        slot = Slot[term.name.upper()]
-        pulled = term.scores.log_loss(term.truth, term.true, weights, self._by_truth)
-        self.candidates[slot] = pulled.candidates
+    def add(self, slot: Slot, weights: Floats, true: Places, log_share: float) -> float:
+        """The loss − Σ weight · log p of the term of this slot; its gradients are added."""
+        pairs = self._tails if slot is Slot.TAIL else self._pairs(slot)
+        scores = pairs.scaled(self.scale, log_share)
+        pulled = scores.log_loss(self._truth, true, weights, self._by_truth, self.gradients.candidates(slot))
         if slot is Slot.TAIL:  # the truth's score adds to this gradient
-            self._tails, self._of_tail_points = term.scores, pulled.points
+            self._of_tail_points = pulled.points
         else:
             self.score.pull(slot, self.triple, pulled.points, self.sums)
         if pulled.half_squares is not None:
             self.score.pull_squares(slot, self.triple, pulled.half_squares, self.sums)
         return pulled.loss
 
-    def finish(self, settings: Settings) -> tuple[float, list[Tensor | None]]:
-        """The regularization, and the gradients of all vectors in the order of `Vectors`."""
+    def finish(self, settings: Settings) -> float:
+        """The regularization; its gradients and those of the truth's score are added."""
         self._pull_truth()
-        score, (head, relation, tail) = self.score, self.sums
-        relation = score.pull_relations(self.triple.relation, relation)
-        if Slot.RELATION in self.candidates:
-            of_relations = score.pull_relations(self.vectors.relations, self.candidates[Slot.RELATION])
-            self.candidates[Slot.RELATION] = of_relations
+        self.score.pull_relations(self.triple.relation, self.sums.relation)
+        self.score.pull_relations(self.vectors.relations, self.gradients.relations)
         loss = 0.0
-        for rows, gradient in zip(self.triple, (head, relation, tail), strict=True):
+        for rows, gradient in zip(self.triple, self.sums, strict=True):
             if settings.n3:
-                loss += settings.n3 / 3 * score.add_cubes(rows, settings.n3 / 3, gradient)
+                loss += settings.n3 / 3 * self.score.add_cubes(rows, settings.n3 / 3, gradient)
             if settings.l2:
                 loss += settings.l2 * float((rows * rows).sum())
                 gradient.add_(rows, alpha=2 * settings.l2)
-        return loss, [head, relation, tail, *(self.candidates.get(slot) for slot in Slot)]
+        return loss
 
     def _pull_truth(self) -> None:
         """The gradient of D(h, r, t), the score of the truth, through the points of the tails."""
-        pairs = self._tails or self.score.pairs(Slot.TAIL, *self.triple, self.vectors.tails[:0])
-        assert isinstance(pairs, PairScores)
-        points, of_points = pairs.points, self._of_tail_points
-        if of_points is None:
-            of_points = torch.zeros_like(points)
-        factors = self._by_truth.mul_(self.scale)
-        arrays = [each.numpy() for each in (points, self.triple.tail, of_points, self.sums.tail)]
-        if isinstance(pairs, Products):
-            gradient_kernels.add_derivatives_of_products(factors.numpy(), *arrays)
-        else:
-            gradient_kernels.add_derivatives_of_distances(
-                factors.neg_().numpy(), *arrays, arrays[0].dtype.type(SMALLEST)
-            )
+        of_points = zeros_like(self._tails.points) if self._of_tail_points is None else self._of_tail_points
+        factors = self._by_truth * self._by_truth.dtype.type(self.scale * self._tails.slope)
+        self._tails.pull_each(factors, self.triple.tail, of_points, self.sums.tail)
         self.score.pull(Slot.TAIL, self.triple, of_points, self.sums)
+
+    def _pairs(self, slot: Slot) -> PairScores:
+        pairs = self.score.pairs(slot, *self.triple, self.vectors.candidates(slot))
+        assert isinstance(pairs, PairScores)
+        return pairs

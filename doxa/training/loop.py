@@ -36,6 +36,9 @@ from doxa.training.steps import Steps
 REPORT_SECONDS = 0.2
 """Seconds between two progress reports."""
 
+CHANCE = 0.005
+"""By this share two validation metrics may differ though the weights are equally good."""
+
 COOLDOWN = 0.2
 """Epochs of the cooldown as a share of the epochs before it; at least one."""
 
@@ -202,8 +205,19 @@ class TrainingLoop:
         if state.best_metric is None or metric > state.best_metric:
             state.best_metric, state.best_epoch = metric, state.epoch
             self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
-        elif patience and state.epoch - state.best_epoch >= patience * self._every and not state.cooldown:
+        elif patience and not state.cooldown and self._has_fallen_back(patience):
             self._cool_down()
+
+    def _has_fallen_back(self, patience: int) -> bool:
+        """Whether so many validations in a row stayed below the best one.
+
+        While the rate falls, and a lower rate brings progress by itself, they must stay below by more than chance.
+        """
+        state = self.state
+        assert state.best_metric is not None
+        later = [one.metric for one in state.curve if one.epoch > state.best_epoch and one.metric is not None]
+        level = state.best_metric - (0 if self.settings.schedule == "constant" else CHANCE * abs(state.best_metric))
+        return len(later) >= patience and max(later[-patience:]) <= level
 
     @property
     def _every(self) -> int:

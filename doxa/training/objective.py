@@ -27,6 +27,7 @@ from doxa.estimators import (
 )
 from doxa.pbe import PBE
 from doxa.scores.base import VectorScore
+from doxa.slots import Slot
 from doxa.training.gradients import GradientSums
 
 TermWeights = Mapping[str, Tensor]
@@ -57,15 +58,24 @@ def loss_by_hand(
     settings: Settings,
     term_weights: TermWeights | None,
     vectors: Vectors,
-) -> tuple[float, list[Tensor | None]]:
-    """The likelihood loss of a batch by softmax, and its gradients by `vectors`, without autograd."""
+    gradients: Vectors,
+) -> float:
+    """The likelihood loss of a batch (Eq. 4) by softmax, without mentions; writes its gradients by `vectors`.
+
+    As `likelihood_loss` and `penalties`, with fewer and larger operations and without autograd.
+    """
     assert isinstance(pbe.score, VectorScore)
-    sums = GradientSums(pbe.score, pbe.scale, vectors)
-    parts = terms(pbe, batch, candidates, settings, vectors)
-    weights = belief_weights(pbe, batch, settings)
-    loss = likelihood_loss(parts, batch, settings, weights, term_weights or {}, sums)
-    penalty, gradients = sums.finish(settings)
-    return float(loss) + penalty, gradients
+    sums = GradientSums(pbe.score, pbe.scale, vectors, gradients)
+    true, weights, loss = candidates.true_places(batch), belief_weights(pbe, batch, settings).numpy(), 0.0
+    for slot, weight in zip(Slot, (settings.head_weight, settings.relation_weight, settings.tail_weight), strict=True):
+        if weight:
+            by_belief = weights * weights.dtype.type(weight / 3)
+            if term_weights is not None and str(slot) in term_weights:
+                by_belief *= term_weights[str(slot)].numpy()
+            loss += sums.add(slot, by_belief, true[slot], candidates.log_share[slot])
+        else:
+            gradients.candidates(slot).zero_()
+    return loss + sums.finish(settings)
 
 
 def likelihood_loss(
@@ -74,21 +84,14 @@ def likelihood_loss(
     settings: Settings,
     weights: Tensor,
     term_weights: TermWeights,
-    sums: GradientSums | None = None,
 ) -> Tensor:
-    """− Σ weight · log credence over a batch (Eq. 4); log credence is the weighted sum of its terms (Eq. 1).
-
-    The gradients are added to `sums`, or left to autograd.
-    """
+    """− Σ weight · log credence over a batch (Eq. 4); log credence is the weighted sum of its terms (Eq. 1)."""
     loss = weights.new_zeros(())
     factors = {**term_weights, "mention": batch.mentioned}
     for term in parts:
         by_belief = weights * -term.weight
         if term.name in factors:
             by_belief = by_belief * factors[term.name]
-        if sums is not None:
-            loss = loss + sums.add(term, -by_belief)
-            continue
         rule = estimator(settings, term, batch)
         loss = loss + WeightedSum.apply(*term.inputs, rule, by_belief)  # type: ignore[no-untyped-call]
     return loss

@@ -8,9 +8,11 @@ batch alone, so a run has the same result with any number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +28,6 @@ from doxa.pbe import PBE
 from doxa.scores import kernels
 from doxa.scores.base import VectorScore
 from doxa.scores.kernels import Floats
-from doxa.training.gather import Gathered
 from doxa.training.objective import TermWeights, batch_loss, loss_by_hand
 from doxa.training.threads import Threads
 from doxa.training.weights import TermWeighting
@@ -39,19 +40,17 @@ BLOCK = 512
 
 ENTITY, RELATION = "score.entity.weight", "score.relation.weight"
 
-Gradients = list[Tensor | None]
-"""Gradients of heads, relations, tails and their candidates, as in `Vectors`, then of other parameters."""
+PartResult = tuple[float, list[Tensor | None]]
+"""The loss of a part, and its gradients of parameters other than the two tables."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowGradient:
-    """The gradient of a table: contributions to its distinct rows, in the order in which they are added.
+    """The gradient of a table: vectors that are added, in their order, to the distinct rows `ids` at these places."""
 
-    A contribution has places among the distinct ids, and a vector for each.
-    """
-
-    ids: Tensor
-    contributions: Sequence[tuple[Ids, Floats]]
+    ids: Ids
+    places: Ids
+    vectors: Floats
 
     @property
     def blocks(self) -> list[slice]:
@@ -59,54 +58,65 @@ class RowGradient:
         return [slice(first, min(first + BLOCK, len(self.ids))) for first in range(0, len(self.ids), BLOCK)]
 
     def block(self, rows: slice) -> tuple[Tensor, Tensor]:
-        """The ids of a block, and the sum of the contributions to each."""
-        ids = self.ids[rows]
-        like = self.contributions[0][1]
-        summed, filled = np.zeros((len(ids), like.shape[1]), like.dtype), np.zeros(len(ids), bool)
-        for places, vectors in self.contributions:
-            kernels.add_rows(summed, filled, places, vectors, rows.start)
-        return ids, torch.from_numpy(summed)
+        """The ids of a block, and the sum of the vectors of each."""
+        summed = kernels.sum_rows(self.places, self.vectors, rows.start, rows.stop)
+        return torch.from_numpy(self.ids[rows]), torch.from_numpy(summed)
+
+
+@dataclass(frozen=True, eq=False)
+class TableRows:
+    """The rows of a table that a batch uses.
+
+    A gradient has vectors for the columns of the batch, then for each column of candidates those of every part. Each
+    vector has a place among the distinct ids. `sections` are the rows of each part in it, by column.
+    """
+
+    ids: Ids
+    places: Ids
+    sections: Sequence[Sequence[slice]]
+
+    @classmethod
+    def of(cls, columns: Sequence[Tensor], candidates: Sequence[Tensor], bounds: Sequence[int]) -> TableRows:
+        """`bounds` are where parts of the columns begin and end."""
+        count, parts = len(columns[0]), len(bounds) - 1
+        ids, places = kernels.deduplicate(np.concatenate([each.numpy() for each in (*columns, *candidates)]))
+        pieces, first = [places[: count * len(columns)]], count * len(columns)
+        sections = [[slice(n * count + a, n * count + b) for n in range(len(columns))] for a, b in pairwise(bounds)]
+        start = first
+        for column in candidates:
+            pieces += [places[first : first + len(column)]] * parts
+            first += len(column)
+            for section in sections:
+                section.append(slice(start, start := start + len(column)))
+        return cls(ids, np.concatenate(pieces), sections)
 
 
 @dataclass(frozen=True, eq=False)
 class PartedBatch:
-    """The parts of a batch, the candidates they share, and the distinct entities and relations of all of them.
+    """The parts of a batch, the candidates they share, and the rows of both tables that they use.
 
     Nothing here depends on the weights of the model, so a batch can be made while another one is trained on.
     """
 
     parts: Sequence[Batch]
     candidates: Candidates
-    entities: Gathered
-    relations: Gathered
+    entities: TableRows
+    relations: TableRows
 
     @classmethod
     def of(cls, beliefs: Beliefs, rows: Ids, candidates: Candidates) -> PartedBatch:
-        parts = [Batch.of(beliefs, part) for part in np.array_split(rows, math.ceil(len(rows) / PART))]
-        sides = [ids for part in parts for ids in (part.head, part.tail)]
-        entities = Gathered.of(*sides, candidates.heads, candidates.tails).prepared()
-        relations = Gathered.of(*(part.relation for part in parts), candidates.relations).prepared()
-        return cls(parts, candidates, entities, relations)
+        batch, count = Batch.of(beliefs, rows), math.ceil(len(rows) / PART)
+        bounds = [math.ceil(len(rows) * part / count) for part in range(count + 1)]
+        entities = TableRows.of((batch.head, batch.tail), (candidates.heads, candidates.tails), bounds)
+        relations = TableRows.of((batch.relation,), (candidates.relations,), bounds)
+        return cls([_slice(batch, a, b) for a, b in pairwise(bounds)], candidates, entities, relations)
 
-    def row_gradients(self, gradients: Sequence[Gradients]) -> dict[str, RowGradient]:
-        """The gradients of both tables from those of the parts."""
-        heads, relations, tails, all_heads, all_relations, all_tails = zip(
-            *(part[:6] for part in gradients), strict=True
-        )
-        *sides, of_heads, of_tails = self.entities.places
-        of_entities = [
-            *zip(sides[0::2], heads, strict=True), *zip(sides[1::2], tails, strict=True),
-            *((of_heads, each) for each in all_heads), *((of_tails, each) for each in all_tails),
-        ]  # fmt: skip
-        *triples, candidates = self.relations.places
-        of_relations = [*zip(triples, relations, strict=True), *((candidates, each) for each in all_relations)]
-        tables = {ENTITY: (self.entities.ids, of_entities), RELATION: (self.relations.ids, of_relations)}
-        made = {}
-        for name, (ids, pairs) in tables.items():
-            used = [(places.numpy(), gradient.numpy()) for places, gradient in pairs if gradient is not None]
-            if used:
-                made[name] = RowGradient(ids, used)
-        return made
+    def split(self, entities: Tensor, relations: Tensor) -> Iterator[Vectors]:
+        """The vectors of each part in those of the whole batch, which have the rows that both tables use."""
+        for of_entity, of_relation in zip(self.entities.sections, self.relations.sections, strict=True):
+            head, tail, heads, tails = (entities[rows] for rows in of_entity)
+            relation, candidates = (relations[rows] for rows in of_relation)
+            yield Vectors(head, relation, tail, heads, candidates, tails)
 
 
 class PartedStep:
@@ -122,42 +132,57 @@ class PartedStep:
         softmax = settings.objective == "likelihood" and settings.training_estimator in ("sampled", "exact")
         self.by_hand = softmax and isinstance(pbe.score, VectorScore) and pbe.score.by_hand
         self.needs_autograd = not self.by_hand or (pbe.mention is not None and settings.mention_weight > 0)
-        self._triples = settings.changed(mention_weight=0.0)
         self._mentions = settings.changed(head_weight=0.0, relation_weight=0.0, tail_weight=0.0, n3=0.0, l2=0.0)
         others = (p for name, p in pbe.named_parameters() if p.requires_grad and name not in (ENTITY, RELATION))
         self._others = list(others)
+        self._tables: dict[str, Tensor] = {}
+        self._buffers: dict[str, Tensor] = {}
 
-    def gradients(self, batch: PartedBatch, threads: Threads) -> tuple[float, dict[str, RowGradient]]:
-        """The loss, and the gradients of the tables; those of other parameters are left in their `grad`."""
-        score, drawn = self.pbe.score, batch.candidates
-        entity, relation = score.entity.weight.detach(), score.get_parameter("relation.weight").detach()
-        pairs = ((entity, drawn.heads), (relation, drawn.relations), (entity, drawn.tails))
-        candidates = threads.run([partial(table.index_select, 0, ids) for table, ids in pairs])
+    def gradients(
+        self, batch: PartedBatch, threads: Threads, ahead: Callable[[], None] | None = None
+    ) -> tuple[float, dict[str, RowGradient]]:
+        """The loss, and the gradients of the tables; those of other parameters are left in their `grad`.
 
-        results = threads.run([partial(self._part, part, drawn, candidates) for part in batch.parts])
-        gradients = [gradients for _, gradients in results]
-        for parameter, *several in zip(self._others, *(each[6:] for each in gradients), strict=True):
+        The next call overwrites the gradients. One thread runs the task `ahead` while others look up candidates.
+        """
+        drawn, tables = batch.candidates, {ENTITY: batch.entities, RELATION: batch.relations}
+        pairs = ((ENTITY, drawn.heads), (RELATION, drawn.relations), (ENTITY, drawn.tails))
+        self._tables = {name: self.pbe.get_parameter(name).detach() for name in tables}
+        look_ups: list[Callable[[], Any]] = [partial(self._tables[name].index_select, 0, ids) for name, ids in pairs]
+        candidates = threads.run([ahead, *look_ups] if ahead else look_ups)[-len(look_ups) :]
+
+        buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
+        of_parts = batch.split(buffers[ENTITY], buffers[RELATION])
+        parts = zip(batch.parts, of_parts, strict=True)
+        results = threads.run([partial(self._part, part, drawn, candidates, into) for part, into in parts])
+        for parameter, *several in zip(self._others, *(others for _, others in results), strict=True):
             parameter.grad = _sum(several)
-        return math.fsum(loss for loss, _ in results), batch.row_gradients(gradients)
+        made = {name: RowGradient(rows.ids, rows.places, buffers[name].numpy()) for name, rows in tables.items()}
+        return math.fsum(loss for loss, _ in results), made
 
-    def _part(self, batch: Batch, drawn: Candidates, candidates: list[Tensor]) -> tuple[float, Gradients]:
-        """The loss of one part and its gradients; by hand where it can be, the rest by autograd."""
-        score = self.pbe.score
-        entity, relation = score.entity.weight.detach(), score.get_parameter("relation.weight").detach()
-        pairs = ((entity, batch.head), (relation, batch.relation), (entity, batch.tail))
-        vectors = [*(table.index_select(0, ids) for table, ids in pairs), *candidates]
+    def _buffer(self, name: str, rows: int) -> Tensor:
+        """Memory for the gradient of a table, kept from step to step."""
+        if name not in self._buffers or len(self._buffers[name]) < rows:
+            self._buffers[name] = self._tables[name].new_empty(rows, self._tables[name].shape[1])
+        return self._buffers[name][:rows]
+
+    def _part(self, batch: Batch, drawn: Candidates, candidates: list[Tensor], gradients: Vectors) -> PartResult:
+        """The loss of one part, by hand where it can be, the rest by autograd; `gradients` are overwritten."""
+        pairs = ((ENTITY, batch.head), (RELATION, batch.relation), (ENTITY, batch.tail))
+        vectors = Vectors(*(self._tables[name].index_select(0, ids) for name, ids in pairs), *candidates)
         weights = self.weighting.of(batch) if self.weighting is not None else None
         if self.known is not None:
             drawn = drawn.without_known(batch, self.known)
         if not self.by_hand:
-            return self._autograd(self.settings, batch, drawn, weights, vectors)
+            for each in gradients:
+                each.zero_()
+            return self._autograd(self.settings, batch, drawn, weights, vectors, gradients)
         with torch.no_grad():
-            loss, gradients = loss_by_hand(self.pbe, batch, drawn, self._triples, weights, Vectors(*vectors))
+            loss = loss_by_hand(self.pbe, batch, drawn, self.settings, weights, vectors, gradients)
         if not self.needs_autograd or not len(batch.words):
-            return loss, gradients + [None] * len(self._others)
-        more, of_mentions = self._autograd(self._mentions, batch, drawn, weights, vectors)
-        summed = [_sum(pair) for pair in zip(gradients, of_mentions[:6], strict=True)]
-        return loss + more, summed + of_mentions[6:]
+            return loss, [None] * len(self._others)
+        more, others = self._autograd(self._mentions, batch, drawn, weights, vectors, gradients)
+        return loss + more, others
 
     def _autograd(
         self,
@@ -165,15 +190,30 @@ class PartedStep:
         batch: Batch,
         candidates: Candidates,
         weights: TermWeights | None,
-        vectors: list[Tensor],
-    ) -> tuple[float, Gradients]:
+        vectors: Vectors,
+        gradients: Vectors,
+    ) -> PartResult:
+        """The loss of one part by autograd; its gradients are added."""
         leaves = [each.detach().requires_grad_() for each in vectors]
         loss = batch_loss(self.pbe, batch, candidates, settings, weights, Vectors(*leaves))
-        inputs = [*leaves, *self._others]
-        gradients: Sequence[Tensor | None] = [None] * len(inputs)
-        if loss.requires_grad:  # not where mentions alone count, and the part has none
-            gradients = torch.autograd.grad(loss, inputs, allow_unused=True)
-        return float(loss.detach()), [g if g is None or g.is_sparse else g.contiguous() for g in gradients]
+        if not loss.requires_grad:  # where mentions alone count, and the part has none
+            return float(loss), [None] * len(self._others)
+        made = torch.autograd.grad(loss, [*leaves, *self._others], allow_unused=True)
+        for total, gradient in zip(gradients, made[:6], strict=True):
+            if gradient is not None:
+                total.add_(gradient)
+        return float(loss.detach()), [g if g is None or g.is_sparse else g.contiguous() for g in made[6:]]
+
+
+def _slice(batch: Batch, first: int, last: int) -> Batch:
+    """The beliefs of a batch from the first to before the last."""
+    head, relation, tail, confidence = (
+        column[first:last] for column in (batch.head, batch.relation, batch.tail, batch.confidence)
+    )
+    offsets, words = batch.offsets[first : last + 1], batch.words
+    if len(words):
+        words, offsets = words[offsets[0] : offsets[-1]], offsets - offsets[0]
+    return Batch(head, relation, tail, words, offsets, confidence)
 
 
 def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:

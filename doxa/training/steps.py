@@ -6,7 +6,6 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -16,15 +15,18 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.errors import DoxaError
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
-from doxa.training.candidates import candidate_pool, draw_candidates
+from doxa.training.candidates import candidate_pool, draw_candidates, draw_negatives
+from doxa.training.floor import Diverged, FloorWatch
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
 from doxa.training.parts import PartedBatch, PartedStep
 from doxa.training.threads import ALONE
 from doxa.training.weights import term_weighting
+
+DIVERGED = "lower_rate"
+"""The remedy of a run whose loss became infinite: it would do so again."""
 
 
 class Steps:
@@ -36,10 +38,12 @@ class Steps:
         self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm))
         weighting = term_weighting(settings, lambda: self._facts)
         self._sparse = SparseStep(pbe, settings, weighting)
-        self.in_parts = pbe.score.by_vectors
+        self.in_parts = pbe.score.by_vectors and settings.share_candidates
         self._parted = PartedStep(pbe, settings, weighting, self._facts if settings.filter_negatives else None)
-        self._ahead: tuple[int, Callable[[], PartedBatch]] | None = None
+        self._ahead: tuple[int, PartedBatch] | None = None
         self.threads = ALONE
+        self._floor = FloorWatch(pbe, settings)
+        self._scalars = [parameter for parameter in pbe.parameters() if parameter.ndim == 0]
         self._pool = candidate_pool(pbe, settings)
         self._order: tuple[int, Ids] | None = None
 
@@ -55,35 +59,53 @@ class Steps:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
         settings = self.settings
         if self.in_parts:
-            value, self.optimizer.tables = self._parted.gradients(self._parted_batch(number), self.threads)
+            parted, next_batch = self._parted_batch(number), partial(self._make_ahead, number + 1)
+            ahead = next_batch if self.threads.count > 1 else None
+            value, self.optimizer.tables = self._parted.gradients(parted, self.threads, ahead)
+            batch = parted.parts
         else:
-            value = self._differentiated(number)
+            batch = [Batch.of(self.beliefs, self._rows(number))]
+            value = self._differentiated(number, batch[0])
         if not math.isfinite(value):
-            raise DoxaError(
+            raise Diverged(
                 f"the loss became {value} in step {number + 1} (epoch {number // self.per_epoch + 1})",
                 f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
+                remedy=DIVERGED,
             )
+        self._floor.observe(number, batch[0])
+        self._average_scalars(sum(map(len, batch)))
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self._ahead = (number + 1, self.threads.start(partial(self._made, number + 1)))
         self.optimizer.step(settings.learning_rate * decay)
         return value
 
-    def _differentiated(self, number: int) -> float:
+    def _average_scalars(self, beliefs: int) -> None:
+        """Divide the gradients of α and β by the number of estimates that they are sums over.
+
+        A row is in a few estimates of a batch, a scalar in all of them: along their sum it would leave the range of
+        the logistic function in a few steps.
+        """
+        estimates = beliefs * (1 + self.settings.negative_weight)
+        for parameter in self._scalars:
+            if parameter.grad is not None:
+                parameter.grad /= estimates
+
+    def _differentiated(self, number: int, batch: Batch) -> float:
         """The loss of a batch; autograd leaves the gradients in the parameters' `grad`."""
-        batch = Batch.of(self.beliefs, self._rows(number))
         loss = self._sparse.loss(batch, self._candidates(number, batch))
         if loss.requires_grad:  # not where mentions alone count, and the batch has none
             loss.backward()  # type: ignore[no-untyped-call]
         return float(loss.detach())
 
     def _parted_batch(self, number: int) -> PartedBatch:
-        """The batch of a step in parts; it may have been made while rows were moved in the step before."""
-        ahead, self._ahead = self._ahead, None
-        return ahead[1]() if ahead is not None and ahead[0] == number else self._made(number)
+        """The batch of a step in parts; it may have been made in the step before."""
+        if self._ahead is None or self._ahead[0] != number:
+            self._make_ahead(number)
+        assert self._ahead is not None
+        return self._ahead[1]
 
-    def _made(self, number: int) -> PartedBatch:
-        return PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number))
+    def _make_ahead(self, number: int) -> None:
+        self._ahead = (number, PartedBatch.of(self.beliefs, self._rows(number), self._drawn(number)))
 
     def warm_up(self, backward: bool = True) -> None:
         """Compile the loops, and take two steps that move nothing.
@@ -113,12 +135,15 @@ class Steps:
         return self._order[1][start : start + self.settings.batch_size]
 
     def _candidates(self, number: int, batch: Batch) -> Candidates:
-        drawn = self._drawn(number)
+        drawn = self._drawn(number, len(batch))
         return drawn.without_known(batch, self._facts) if self.settings.filter_negatives else drawn
 
-    def _drawn(self, number: int) -> Candidates:
+    def _drawn(self, number: int, beliefs: int = 0) -> Candidates:
+        """The candidates of a step; those drawn for each belief are for so many beliefs."""
         if self.settings.training_estimator == "exact":
             return self._pool
         random = np.random.default_rng([self.settings.seed, 2, number])
+        if not self.settings.share_candidates:
+            return draw_negatives(self._pool, beliefs, self.settings.negative_weight, random)
         corrected = self.settings.sampling_correction and self.settings.training_estimator == "sampled"
         return draw_candidates(self._pool, self.settings.num_candidates, random, corrected)

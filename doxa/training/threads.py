@@ -6,23 +6,35 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
 import torch
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 Result = TypeVar("Result")
 
 
 @contextmanager
 def torch_threads(count: int) -> Iterator[None]:
-    """Let torch use this many threads meanwhile."""
+    """Let torch and the matrix products of compiled loops use this many threads meanwhile."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
-        yield
+        with _blas().limit(limits=count):
+            yield
     finally:
         torch.set_num_threads(before)
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The library that multiplies matrices in compiled loops, which is SciPy's."""
+    import_module("scipy.linalg.cython_blas")  # loads it
+    controller: ThreadpoolController = ThreadpoolController().select(user_api="blas")
+    return controller
 
 
 class Threads:
@@ -65,28 +77,6 @@ class Threads:
         if faults:
             raise min(faults, key=lambda fault: fault[0])[1]
         return results
-
-    def start(self, task: Callable[[], Result]) -> Callable[[], Result]:
-        """Start a task in another thread; the function returned waits for its result, or runs it if there is none."""
-        if not self._helpers:
-            return task
-        ended: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
-
-        def job() -> None:
-            try:
-                ended.put((task(), None))
-            except BaseException as fault:
-                ended.put((None, fault))
-
-        def wait() -> Result:
-            result, fault = ended.get()
-            if fault is not None:
-                raise fault
-            made: Result = result
-            return made
-
-        self._jobs.put(job)
-        return wait
 
     def close(self) -> None:
         """End the threads; no task runs after that."""

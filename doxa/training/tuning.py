@@ -23,9 +23,11 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.errors import DoxaError, UsageError
 from doxa.scores import SCORES
-from doxa.systems import recipe, without_race
+from doxa.systems import recipe, score_options, without_race
 from doxa.training.fit import train as train_model
+from doxa.training.floor import Diverged
 from doxa.training.loop import Progress
+from doxa.training.study import CUT, LEAST_TRIALS, Interrupted, enqueue, opened, was_interrupted
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -35,9 +37,6 @@ STUDY = "study.log"
 BEST = "best.toml"
 STAGES = 10
 """Points of a training at which a trial is compared with the others."""
-
-LEAST_TRIALS = 4
-"""Finished trials before any trial is pruned."""
 
 TRIAL_SHARE = 20
 """A trial trains for this part of the time of the search, unless epochs or a time budget are set."""
@@ -76,6 +75,8 @@ SearchSpace = Mapping[str, Range | Choice]
 def search_space(settings: Settings, words: bool) -> SearchSpace:
     """The settings of a system that are worth varying, and how far; `words` says whether there are mentions."""
     settings = without_race(settings)
+    if settings.system == "pbe-paper":
+        return {"learning_rate": Range(0.05, 2.0), "negative_weight": Choice((10, 5, 20)), "alpha": Range(1.0, 16.0)}
     space: dict[str, Range | Choice] = {"learning_rate": Range(0.02, 0.5)}
     if settings.training_estimator != "exact":
         space["num_candidates"] = Choice((0, 128, 64))
@@ -114,12 +115,14 @@ class Tuning(Result):
     """The result of a search: the best settings (fixed and searched), all trials, and what mattered.
 
     `importance` is the share of each setting in the differences of the metric between trials; empty for few trials.
+    `interrupted` says that Ctrl-C ended the search; the trial under way does not count.
     """
 
     best: dict[str, Any]
     metric: float
     trials: tuple[TrialRecord, ...]
     importance: dict[str, float]
+    interrupted: bool = False
 
     def to_frame(self) -> pl.DataFrame:
         """One row per trial: number, state, metric, seconds, and the values it drew."""
@@ -151,6 +154,7 @@ def tune(
     seconds: float = 600.0,
     trials: int = 0,
     strict: bool = False,
+    more: SearchSpace | None = None,
     report: TrialReport | None = None,
     **settings: Any,
 ) -> Tuning:
@@ -159,7 +163,7 @@ def tune(
     Keyword arguments are settings that every trial has; they are not searched. Without a score among them, the score
     complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget among them, a
     trial trains for a twentieth of the time. Validation beliefs with names that training never sees are counted and
-    not ranked; with `strict` they are an error.
+    not ranked; with `strict` they are an error. `more` settings are searched beside those of the system.
     """
     import optuna
 
@@ -168,38 +172,47 @@ def tune(
     if "time_budget" not in base and "epochs" not in base:
         base["time_budget"] = max(5.0, round(seconds / TRIAL_SHARE))
     base["score"] = without_race(recipe(base)).score
-    space = _free_space(recipe(base), train, settings)
-    folder.mkdir(parents=True, exist_ok=True)
+    space = {**_free_space(recipe(base), train, settings), **(more or {})}
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = _study(folder / STUDY, int(base.get("seed", 0)))
-    _check_same_search(study, base, train, valid)
-    if not study.trials:
-        for values in _first_trials(recipe(base), space):
-            study.enqueue_trial(values)
+    with opened(folder / STUDY, int(base.get("seed", 0))) as study:
+        _check_same_search(study, base, train, valid)
+        enqueue(study, _first_trials(recipe(base), space))
+        started: list[int] = []
 
-    started: list[int] = []
+        def attempt(trial: Trial) -> float:
+            values = {name: choice.draw(trial, name) for name, choice in space.items()}
+            trial.set_user_attr("values", values)
+            watch = _watch(study, trial, values, report)
+            with _without_warnings() if started else nullcontext():
+                started.append(trial.number)
+                try:
+                    result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
+                except Diverged as fault:
+                    raise optuna.TrialPruned from fault
+            if result.interrupted:
+                study.stop()
+                trial.set_user_attr(CUT, True)
+                raise Interrupted
+            assert result.state.best_metric is not None  # a search has validation beliefs
+            return result.state.best_metric
 
-    def attempt(trial: Trial) -> float:
-        values = {name: choice.draw(trial, name) for name, choice in space.items()}
-        trial.set_user_attr("values", values)
-        watch = _watch(study, trial, values, report)
-        with _without_warnings() if started else nullcontext():
-            started.append(trial.number)
-            result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
-        if result.interrupted:
-            study.stop()
-        assert result.state.best_metric is not None  # a search has validation beliefs
-        return result.state.best_metric
+        def ended(study: Study, trial: FrozenTrial) -> None:
+            if report is not None:
+                report(_record(trial), _best(study), None)
 
-    def ended(study: Study, trial: FrozenTrial) -> None:
-        if report is not None:
-            report(_record(trial), _best(study), None)
+        study.optimize(attempt, trials or None, seconds or None, callbacks=[ended], catch=(Interrupted,))
+        tuning = _tuning(study, base)
+        with written(folder / BEST) as unfinished:
+            unfinished.write_text(as_toml(tuning), encoding="utf-8")
+        return tuning
 
-    study.optimize(attempt, timeout=seconds or None, n_trials=trials or None, callbacks=[ended])
-    tuning = _tuning(study, base)
-    with written(folder / BEST) as unfinished:
-        unfinished.write_text(as_toml(tuning), encoding="utf-8")
-    return tuning
+
+def seconds_spent(folder: Path) -> float:
+    """The seconds of all trials of the search in a folder; 0 if there is none."""
+    if not (folder / STUDY).exists():
+        return 0.0
+    with opened(folder / STUDY, 0) as study:
+        return sum(trial.duration.total_seconds() for trial in study.trials if trial.duration)
 
 
 def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> SearchSpace:
@@ -210,20 +223,6 @@ def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> S
     if not space:
         raise UsageError("every setting that could be searched has a value: there is nothing to search for")
     return space
-
-
-def _study(path: Path, seed: int) -> Study:
-    import optuna
-    from optuna.storages.journal import JournalFileBackend
-
-    return optuna.create_study(
-        storage=optuna.storages.JournalStorage(JournalFileBackend(str(path))),
-        study_name="doxa",
-        load_if_exists=True,
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=LEAST_TRIALS),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=LEAST_TRIALS, n_warmup_steps=2),
-    )
 
 
 def _watch(
@@ -250,7 +249,8 @@ def _watch(
 
 def _first_trials(settings: Settings, space: SearchSpace) -> Iterator[dict[str, Any]]:
     """The system's defaults, as far as they are within the space, and each other choice beside them."""
-    defaults = {name: getattr(settings, name) for name in space}
+    values = asdict(score_options(settings)) | settings.as_dict()
+    defaults = {name: values[name] for name in space}
     if "scale" in defaults:
         defaults["scale"] = settings.scale or SCORES[settings.score].default_scale
     defaults = {name: value for name, value in defaults.items() if space[name].contains(value)}
@@ -301,6 +301,8 @@ def _tuning(study: Study, base: dict[str, Any]) -> Tuning:
     import optuna
 
     finished = [trial for trial in study.trials if trial.state.name == "COMPLETE"]
+    if not finished and was_interrupted(study):
+        raise KeyboardInterrupt
     if not finished:
         raise DoxaError("no trial was finished in this time", "allow more seconds, or fewer epochs per trial")
     best = study.best_trial
@@ -309,18 +311,20 @@ def _tuning(study: Study, base: dict[str, Any]) -> Tuning:
         evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
         importance = optuna.importance.get_param_importances(study, evaluator=evaluator)
     records = tuple(_record(trial) for trial in study.trials if trial.state.name != "WAITING")
-    return Tuning(base | best.user_attrs["values"], float(best.value or 0), records, importance)
+    values = base | best.user_attrs["values"]
+    return Tuning(values, float(best.value or 0), records, importance, was_interrupted(study))
 
 
 def as_toml(tuning: Tuning) -> str:
     """The best settings as a file that `doxa train --settings` reads."""
     finished = sum(trial.state == "finished" for trial in tuning.trials)
     comment = f"# validation metric {tuning.metric:.4f}: best of {len(tuning.trials)} trials, {finished} finished"
-    lines = [comment, "[settings]", *(f"{name} = {_literal(value)}" for name, value in tuning.best.items())]
+    lines = [comment, "[settings]", *(f"{name} = {literal(value)}" for name, value in tuning.best.items())]
     return "\n".join(lines) + "\n"
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value as TOML has it."""
     if isinstance(value, bool):
         return str(value).lower()
     return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -30,8 +30,9 @@ FEWEST = 100
 def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Settings) -> Callable[[], float]:
     """A function that evaluates the present weights on a fixed sample of the validation beliefs; larger is better.
 
-    Ranking: mean filtered MRR of head, relation and tail, as far as the system answers them. Accuracy: of triplet
-    classification at the best thresholds. Confidence: minus the mean squared error of the fitted confidence.
+    Ranking: mean filtered MRR of head, relation and tail, as far as the system answers them; entity: of head and tail
+    alone. Accuracy: of triplet classification at the best thresholds. Confidence: minus the mean squared error of the
+    fitted confidence.
     """
     size = min(settings.validation_sample, max(FEWEST, int(COMPARISONS / (pbe.entities * settings.dimension))))
     random = np.random.default_rng([settings.seed, 4])
@@ -53,7 +54,7 @@ def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Se
 
 def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) -> Callable[[], float]:
     by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
-    tasks = answers(settings, words=pbe.mention is not None)
+    tasks = ["entity"] if settings.metric == "entity" else answers(settings, words=pbe.mention is not None)
     slots = [slot for task in tasks for slot in by_task.get(task, ())]
     if pbe.relations == 1 and len(slots) > 1:  # nothing to tell apart
         slots = [slot for slot in slots if slot is not Slot.RELATION]

@@ -67,7 +67,7 @@ def run(name: str, seed: int, member: str, parts: list[Beliefs], values: dict[st
     if member != RACE:
         settings = members(settings)[member]
     began, worked = time.monotonic(), time.process_time()
-    model = doxa.fit(parts[0], parts[1], settings=settings, on_error="skip")
+    model = doxa.fit(parts[0], parts[1], settings=settings)
     figures: dict[str, Any] = {
         "set": name,
         "seed": seed,

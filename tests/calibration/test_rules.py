@@ -212,7 +212,7 @@ def test_accuracy_keeps_the_weights_of_the_best_epoch(parts):
     ("setting", "value", "choices"),
     [
         ("decision_rule", "head", "product, entities, tail, score, learned"),
-        ("stop_on", "mrr", "auto, ranking, accuracy, confidence"),
+        ("stop_on", "mrr", "auto, ranking, entity, accuracy, confidence"),
     ],
 )
 def test_other_rules_are_refused(setting, value, choices):

@@ -10,6 +10,7 @@ import pytest
 
 from doxa import formats as files
 from doxa.model import Model
+from tests.model_folders import part
 from tests.worlds import board
 
 
@@ -32,16 +33,17 @@ def test_killed_and_resumed_ends_like_never_killed(tmp_path):
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
-    assert all(p.name.startswith("checkpoint") for p in (tmp_path / "killed").iterdir())
+    assert not (tmp_path / "killed" / "model.json").exists()
     assert run_doxa("ask", tmp_path / "killed", "a", "r", "?", **quiet).wait() == 1
     assert run_doxa("train", data, "--out", tmp_path / "killed", *options, "--resume", **quiet).wait() == 0
     assert whole.wait() == 0
-    read = [(tmp_path / name / "weights.safetensors").read_bytes() for name in ("whole", "killed")]
-    assert read[0] == read[1]
-    assert not (tmp_path / "killed" / "checkpoint.safetensors").exists()
+    weights = [part(tmp_path / name, "weights") for name in ("whole", "killed")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+    assert len(list((tmp_path / "killed").iterdir())) == 6  # no checkpoint, and nothing of the killed run
 
 
-def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_leave_a_usable_model_that_can_be_resumed(number, code, tmp_path):
     data, out = tmp_path / "b.tsv", tmp_path / "m"
     files.write(board(12), data)
     options = ["--score", "translation", "--set", "epochs=100000", "--set", "dimension=16", "--set", "threads=1",
@@ -50,9 +52,9 @@ def test_ctrl_c_leaves_a_usable_model_that_can_be_resumed(tmp_path):
     deadline = time.monotonic() + 60
     while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
-    run.send_signal(signal.SIGINT)
+    run.send_signal(number)
     _, err = run.communicate(timeout=60)
-    assert run.returncode == 130
+    assert run.returncode == code
     assert "the model is usable" in err
     model = Model.load(out)
     assert model.origin["interrupted"]
@@ -86,3 +88,18 @@ def _running(process):
             return state.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_full_disks_and_arguments_that_are_no_text_have_sentences_of_their_own():
+    with open("/dev/full", "w") as full:
+        run = run_doxa("systems", stdout=full, stderr=subprocess.PIPE, text=True)
+        _, err = run.communicate()
+    assert run.returncode == 1
+    assert "no space left on device" in err
+    assert "fault in doxa" not in err
+    code = "from doxa.cli import main; main()"
+    command = [sys.executable.encode(), b"-c", code.encode(), b"info", b"caf\xe9"]
+    ended = subprocess.run(command, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert b"is not UTF-8 text" in ended.stderr

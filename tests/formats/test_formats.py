@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doxa import formats as files
+from doxa.data import iris
 from doxa.errors import BadFile, DoxaError, UsageError
-from doxa.formats import Options, iris
+from doxa.formats import Options
 from doxa.formats.registry import format_by_ending
 
 COLUMNS = ["head", "relation", "tail", "mention", "confidence"]

@@ -4,11 +4,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+import doxa as doxa_package
 from doxa import formats
 from doxa.errors import BadFile, UsageError
 from doxa.lab import experiments, paper, report
 from doxa.lab.experiments import Run
 from doxa.lab.selection import TABLES, experiments_of
+from doxa.training import VERSION
 from tests.worlds import board
 
 SETTINGS = {"system": "pbe", "score": "translation", "dimension": 8, "epochs": 3, "batch_size": 16, "threads": 1,
@@ -48,6 +50,30 @@ def test_a_result_has_its_experiment_curve_and_evaluation(data):
     assert 0 < weighted["mrr_of_high"] <= 1
 
 
+def test_a_result_states_which_doxa_made_it_and_is_outdated_once_training_or_settings_change(data, monkeypatch):
+    result = run_of(data)
+    assert (result["doxa"]["version"], result["doxa"]["training"]) == (doxa_package.__version__, VERSION)
+    assert result["settings"].items() >= SETTINGS.items()
+    run = Run("one", result["experiment"], 0)
+    assert experiments.is_current(run, result)
+    other = Run("one", result["experiment"] | {"settings": SETTINGS | {"epochs": 4}}, 0)
+    assert not experiments.is_current(other, result)
+    monkeypatch.setattr(experiments, "VERSION", VERSION + 1)
+    assert not experiments.is_current(run, result)
+    assert not experiments.is_current(run, {"experiment": result["experiment"]})
+
+
+def test_every_model_classifies_by_the_same_rules(data):
+    by_rule = {}
+    for rule in ("score", "learned"):
+        settings = SETTINGS | {"decision_rule": rule, "validation_fraction": 0.0}
+        result = run_of(data, tasks=["classification"], settings=settings)
+        by_rule[rule] = result["evaluation"]["classification_by_rule"]
+        assert result["evaluation"]["classification"]["accuracy"] == by_rule[rule][rule]["accuracy"]
+    assert by_rule["score"] == by_rule["learned"]
+    assert set(by_rule["score"]) == {"product", "score", "learned"}
+
+
 def test_dropped_labels_rank_the_false_beliefs_too(data):
     result = run_of(data, data="labeled", labels=False, tasks=["entity", "relation", "classification"])
     assert result["evaluation"]["protocol"]["queries"] == 10
@@ -69,7 +95,7 @@ def test_a_missing_dataset_is_an_error(data):
 
 def test_names_may_end_in_a_star_and_must_be_known():
     names = [run.name for run in experiments.runs(["fb15k-trans*"])]
-    assert names == ["fb15k-transe", "fb15k-transh", "fb15k-transm"]
+    assert list(dict.fromkeys(names)) == ["fb15k-transe", "fb15k-transh", "fb15k-transm"]
     with pytest.raises(UsageError, match="Did you mean 'fb15k-transe'"):
         list(experiments.runs(["fb15k-trnse"]))
 
@@ -78,31 +104,45 @@ def test_names_may_end_in_a_star_and_must_be_known():
     ("ours", "theirs", "column", "text"),
     [
         ((44.6, 0.0, 1), 44.6, "Hits@10 raw", "44.6 ✓"),
-        ((44.54, 0.0, 1), 44.6, "Hits@10 raw", "44.5 ✗"),
-        ((165.4, 0.0, 1), 165, "MR raw", "165 ✓"),
-        ((165.6, 0.0, 1), 165, "MR raw", "166 ✗"),
-        ((2.64, 0.25, 3), 2.6, "average rank", "2.6 ± 0.2 ✓"),
-        ((2.66, 0.0, 1), 2.6, "average rank", "2.7 ✗"),
+        ((44.58, 0.0, 1), 44.6, "Hits@10 raw", "44.6 ✗"),
+        ((165.0, 0.0, 1), 165, "MR raw", "165.0 ✓"),
+        ((165.4, 0.0, 1), 165, "MR raw", "165.4 ✗"),
+        ((2.58, 0.25, 3), 2.6, "average rank", "2.6 ± 0.2 ✓"),
+        ((2.64, 0.25, 3), 2.6, "average rank", "2.6 ± 0.2 ✗"),
         (None, 2.6, "average rank", "–"),
     ],
 )
-def test_figures_are_marked_as_they_are_printed(ours, theirs, column, text):
+def test_a_mean_is_marked_by_itself_before_it_is_rounded(ours, theirs, column, text):
     assert report.compared(ours, theirs, column) == text
 
 
 def test_seeds_are_averaged():
-    runs = [{"evaluation": {"classification": {"accuracy": share}}} for share in (0.5, 0.7)]
-    assert report.over_seeds(runs, report.classification) == [(pytest.approx(60), pytest.approx(10), 2)]
+    runs = [{"evaluation": {"classification_by_rule": {"score": {"accuracy": share}}}} for share in (0.5, 0.6, 0.7)]
+    assert report.over_seeds(runs, report.classification("score")) == [(pytest.approx(60), pytest.approx(10), 3)]
     assert report.over_seeds([{"evaluation": {}}], report.entity) == [None] * 4
+
+
+def test_table_6_has_one_rule_in_a_column():
+    """A result with figures for no rule has that of its settings, and none for the others."""
+    old = {"experiment": {"settings": {"system": "transe"}}, "evaluation": {"classification": {"accuracy": 0.8}}}
+    assert report.classification("score")(old) == (80,)
+    assert report.classification("product")(old) == report.classification("learned")(old) == (None,)
+    assert report.classification("score")({"evaluation": {}}) == (None,)
+
+
+def test_rows_say_how_many_seeds_they_have_and_whether_they_are_outdated():
+    assert report.label("A", [{"current": True}] * 3) == "A"
+    assert report.label("A", [{"current": True}, {"current": False}]) == "A (2 seeds) †"
 
 
 def test_the_best_of_a_column_is_bold():
     runs = {
-        name: [{"evaluation": {"relation": {"raw": {"mr": mr, "hits@10": 0.5, "hits@1": hits}}}}]
+        name: [{"evaluation": {"relation": {"raw": {"mr": mr, "hits@10": 0.5, "hits@1": hits}}}}] * 3
         for name, mr, hits in (("a", 3.0, 0.2), ("b", 2.0, 0.1))
     }
     made = report.ours(runs, "x", paper.RELATION, {"A": "a", "B": "b"}, report.relation)
-    assert made.splitlines()[2:] == ["| A | 3.0 | **50.0** | **20.0** |", "| B | **2.0** | **50.0** | 10.0 |"]
+    assert made.splitlines()[2:] == ["| A | 3.0 ± 0.0 | **50.0 ± 0.0** | **20.0 ± 0.0** |",
+                                     "| B | **2.0 ± 0.0** | **50.0 ± 0.0** | 10.0 ± 0.0 |"]  # fmt: skip
 
 
 def test_an_experiment_with_an_unknown_key_is_refused(tmp_path):
@@ -145,9 +185,16 @@ def test_reproduce_takes_every_name_that_it_lists(doxa, tmp_path):
         assert f"of {len(runs)} run" in " ".join(listed[name])
         assert doxa("reproduce", name, "--out", tmp_path / "none")[2].endswith("for example: --data ../shared/data\n")
     assert " ".join(listed["nell-pbe"]) == "nell 2 of 3 runs with a result"
-    assert listed["table2"][:2] == ["5", "experiments"]
+    assert listed["table2"][:2] == ["6", "experiments"]
     members = {name.strip(" ,") for line in lines if line.startswith(" ") for name in line.split(",") if name}
     assert members == {name for names in TABLES.values() for name in names}
+
+
+def test_outdated_results_are_run_again_on_request(doxa, tmp_path):
+    for run in experiments.runs(["nell-pbe"]):
+        run.result(tmp_path).write_text(json.dumps({"experiment": run.experiment, "training": {}}))
+    code, _, err = doxa("reproduce", "nell-pbe", "--out", tmp_path, "--outdated")
+    assert (code, "needs --data" in err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +223,7 @@ def test_reproduce_lists_refuses_and_reports(doxa, tmp_path):
     code, output, _ = doxa("reproduce", "list", "--out", tmp_path)
     assert code == 0
     assert "fb15k-transe" in output
-    assert "0 of 1 run with a result" in output
+    assert "0 of 3 runs with a result" in output
     code, _, err = doxa("reproduce", "fb15k-transe", "--out", tmp_path)
     assert (code, "needs --data" in err) == (2, True)
     code, output, _ = doxa("reproduce", "report", "--out", tmp_path)

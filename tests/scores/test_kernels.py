@@ -114,11 +114,9 @@ def test_ids_are_located_among_the_candidates(numbers, among):
 
 
 def test_rows_add_up_in_their_places():
-    sums, filled = np.full((3, 2), np.nan), np.zeros(3, bool)
-    kernels.add_rows(sums, filled, np.array([2, 0, 2]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), 0)
-    kernels.add_rows(sums, filled, np.array([0]), np.array([[10.0, 10.0]]), 0)
-    assert sums[[0, 2]].tolist() == [[13.0, 14.0], [6.0, 8.0]]
-    assert filled.tolist() == [True, False, True]
+    places, rows = np.array([2, 0, 2, 0]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [10.0, 10.0]])
+    assert kernels.sum_rows(places, rows, 0, 3).tolist() == [[13.0, 14.0], [0.0, 0.0], [6.0, 8.0]]
+    assert kernels.sum_rows(places, rows, 1, 3).tolist() == [[0.0, 0.0], [6.0, 8.0]]
 
 
 @pytest.mark.parametrize("sign", [1, -1])

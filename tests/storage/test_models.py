@@ -11,7 +11,8 @@ from doxa.data.beliefs import Beliefs
 from doxa.errors import BadModel, UsageError
 from doxa.inference import judge
 from doxa.model import Model, fit
-from doxa.storage import models as store
+from doxa.storage import folders
+from tests.model_folders import forge, manifest, part
 from tests.worlds import beliefs, board, model_of_facts
 
 
@@ -106,14 +107,14 @@ def test_an_existing_model_is_replaced_only_by_force(model, folder):
     assert [path.name for path in folder.parent.iterdir()] == ["m"]
 
 
-@pytest.mark.parametrize("name", ["weights.safetensors", "facts.safetensors", "entities.parquet"])
+@pytest.mark.parametrize("name", ["weights", "facts", "entities"])
 def test_a_truncated_or_missing_file_is_refused(folder, name):
-    path = folder / name
+    path = part(folder, name)
     path.write_bytes(path.read_bytes()[:-7])
-    with pytest.raises(BadModel, match=f"{name} holds .* bytes where .* were written"):
+    with pytest.raises(BadModel, match=f"{path.name} holds .* bytes where .* were written"):
         Model.load(folder)
     path.unlink()
-    with pytest.raises(BadModel, match=f"not a whole model: {name} is missing"):
+    with pytest.raises(BadModel, match=f"not a whole model: {path.name} is missing"):
         Model.load(folder)
 
 
@@ -122,7 +123,7 @@ def test_foreign_folders_are_refused(tmp_path, folder):
         Model.load(tmp_path / "none")
     with pytest.raises(BadModel, match=r"holds no model\.json"):
         Model.load(tmp_path)
-    manifest = json.loads((folder / "model.json").read_text())
+    written = manifest(folder)
     for change, message in (
         ({"format": "something else"}, "expected a 'doxa model'"),
         ({"version": 99}, "newer than this doxa reads"),
@@ -130,7 +131,7 @@ def test_foreign_folders_are_refused(tmp_path, folder):
         ({"judge": {}}, "not a whole model"),
         ({"files": None}, "not the manifest"),
     ):
-        (folder / "model.json").write_text(json.dumps(manifest | change))
+        forge(folder, written | change)
         with pytest.raises(BadModel, match=message):
             Model.load(folder)
     (folder / "model.json").write_text("{not json")
@@ -138,23 +139,23 @@ def test_foreign_folders_are_refused(tmp_path, folder):
         Model.load(folder)
 
 
-def test_weights_of_another_size_are_refused(model, folder, tmp_path):
+def test_weights_of_another_size_are_refused(folder, tmp_path):
     other = fit(Beliefs.from_frame(board(4)), dimension=5, epochs=1, batch_size=16, num_candidates=8, threads=1)
     other.save(tmp_path / "other")
-    manifest = json.loads((folder / "model.json").read_text())
-    (folder / "weights.safetensors").write_bytes((tmp_path / "other" / "weights.safetensors").read_bytes())
-    manifest["files"]["weights.safetensors"] = (folder / "weights.safetensors").stat().st_size
-    (folder / "model.json").write_text(json.dumps(manifest))
+    weights = part(tmp_path / "other", "weights")
+    (folder / weights.name).write_bytes(weights.read_bytes())
+    files = manifest(folder)["files"] | {"weights": manifest(tmp_path / "other")["files"]["weights"]}
+    forge(folder, manifest(folder) | {"files": files})
     with pytest.raises(BadModel, match="not a whole model"):
         Model.load(folder)
 
 
 def test_an_unfinished_run_is_recognized(tmp_path):
-    (tmp_path / store.CHECKPOINT).write_bytes(b"x")
+    (tmp_path / folders.CHECKPOINT).write_bytes(b"x")
     with pytest.raises(BadModel, match="is not finished"):
         Model.load(tmp_path)
     with pytest.raises(UsageError, match="already holds an unfinished run"):
-        store.check_vacant(tmp_path, force=False, resume=False)
-    store.check_vacant(tmp_path, force=False, resume=True)
+        folders.check_vacant(tmp_path, force=False, resume=False)
+    folders.check_vacant(tmp_path, force=False, resume=True)
     with pytest.raises(UsageError, match="no unfinished run to resume"):
-        store.check_vacant(tmp_path / "new", force=False, resume=True)
+        folders.check_vacant(tmp_path / "new", force=False, resume=True)

@@ -133,3 +133,16 @@ def test_negatives_from_all_entities_may_be_unseen_in_the_slot_of_the_relation()
 
     assert unseen("relation") == 0
     assert unseen("all") > 5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_belief_with_an_unseen_entity_keeps_it_and_has_the_other_replaced(seed):
+    train = beliefs([("a", "r", "x"), ("b", "r", "y"), ("c", "r", "z")])
+    test = beliefs([("new", "r", "x"), ("a", "r", "other"), ("a", "s", "x"), ("a", "r", "y")])
+    encoded = test.encode(train.vocabularies)
+    known = TripleIndex(train.triples, len(train.vocabularies.entities), len(train.vocabularies.relations))
+    negatives, source = corrupt_triples(encoded, known, seed)
+    assert source.tolist() == [0, 1, 3]  # the relation s is unknown
+    assert (negatives.head[0], negatives.tail[1]) == (-1, -1)
+    assert negatives.tail[0] not in (-1, encoded.tail[0])
+    assert negatives.head[1] not in (-1, encoded.head[1])

@@ -12,6 +12,7 @@ import torch
 from doxa.data.beliefs import Beliefs
 from doxa.errors import BadFile, DoxaError, UsageError
 from doxa.systems import build
+from doxa.training import checkpoint as checkpoints
 from doxa.training.checkpoint import Checkpoint
 from doxa.training.loop import TrainingLoop
 from doxa.training.steps import Steps
@@ -135,6 +136,14 @@ def test_a_constant_rate_ends_without_a_cooldown():
     seen = watched(loop, [0.1, 0.5, 0.4, 0.3, 0.2])
     assert loop.run().epoch == 5
     assert same(weights(loop), seen[1])
+
+
+@pytest.mark.parametrize(("schedule", "epochs"), [("linear", 12), ("constant", 4)])
+def test_a_falling_rate_goes_on_where_validations_differ_by_chance_alone(schedule, epochs):
+    loop = loop_of(SMALL.changed(epochs=12, patience=3, schedule=schedule))
+    watched(loop, [0.5, *[0.498] * 11])
+    state = loop.run()
+    assert (state.epoch, state.cooldown) == (epochs, [])
 
 
 def test_epochs_between_two_validations_have_no_metric_and_the_last_one_has():
@@ -414,3 +423,27 @@ def test_the_library_prints_nothing(capsys, caplog):
         loop_of().run()
     assert capsys.readouterr() == ("", "")
     assert np.isfinite(loop_of().run().curve[-1].loss)
+
+
+@pytest.mark.parametrize("place", [0.05, 0.3, 0.6, 0.95])
+def test_a_flipped_bit_of_a_checkpoint_is_refused(checkpoint, place):
+    content = bytearray(checkpoint.read_bytes())
+    content[int(place * len(content))] ^= 4
+    checkpoint.write_bytes(content)
+    with pytest.raises(DoxaError, match="not a whole checkpoint"):
+        Checkpoint.load(checkpoint)
+
+
+def test_the_checkpoint_before_stays_until_the_next_one_is_verified(checkpoint, monkeypatch):
+    before = Checkpoint.load(checkpoint)
+    real = checkpoints.save_file
+
+    def damaged(tensors, path, metadata):
+        real({name: tensor + 1 for name, tensor in tensors.items()}, path, metadata)
+
+    monkeypatch.setattr(checkpoints, "save_file", damaged)
+    with pytest.raises(DoxaError, match="checksum"):
+        before.save(checkpoint)
+    monkeypatch.undo()
+    assert Checkpoint.load(checkpoint).state == before.state
+    assert len(list(checkpoint.parent.iterdir())) == 1

@@ -7,6 +7,7 @@ compiled loops and small operations all run on several cores, and the result is 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import torch
 
@@ -26,18 +27,23 @@ class SingleProcess:
         self._stopped = False
 
     def warm_up(self) -> None:
-        self.steps.warm_up()
+        with self._torch_threads():
+            self.steps.warm_up()
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         loss = 0.0
         self.steps.threads = self._threads
-        with torch_threads(1 if self.steps.in_parts else torch.get_num_threads()):
+        with self._torch_threads():
             for done, number in enumerate(steps, start=1):
                 share = fraction(number)
                 if share >= 1 or self._stopped:
                     return
                 loss += self.steps.take(number, share)
                 yield EpochProgress(done, loss)
+
+    def _torch_threads(self) -> AbstractContextManager[None]:
+        """One thread for each product of a part; libraries that waited for work in others would take their cores."""
+        return torch_threads(1 if self.steps.in_parts else torch.get_num_threads())
 
     def stop(self) -> None:
         self._stopped = True

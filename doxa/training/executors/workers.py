@@ -23,6 +23,7 @@ from torch import Tensor
 from doxa.errors import DoxaError
 from doxa.training.executors import EpochProgress, Fraction
 from doxa.training.steps import Steps
+from doxa.training.threads import torch_threads
 
 POLL = 0.1
 """Seconds between two looks at the workers."""
@@ -39,7 +40,7 @@ class _Shared:
     ended: Semaphore
     stop: Event
     closed: Event
-    errors: SimpleQueue[str]
+    errors: SimpleQueue[tuple[str, str]]
     leader: int
 
 
@@ -92,8 +93,9 @@ class Workers:
         while waiting:
             waiting -= state.ended.acquire(timeout=POLL)
             if waiting and any(process.exitcode is not None for process in self._processes):
-                message = "" if state.errors.empty() else state.errors.get()
-                raise DoxaError(message or "a worker process was killed; perhaps memory ran out")
+                killed = ("a worker process was killed; perhaps memory ran out", "")
+                message, remedy = killed if state.errors.empty() else state.errors.get()
+                raise DoxaError(message, remedy=remedy)
             yield EpochProgress(int(state.done.sum()), float(state.losses.sum()))
 
     def stop(self) -> None:
@@ -117,14 +119,15 @@ def _shared(tensor: Tensor) -> Tensor:
 
 def _work(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:
     """One worker process; an error reaches the main process as text."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(1)
+    for number in (signal.SIGINT, signal.SIGTERM):  # the main process ends the workers
+        signal.signal(number, signal.SIG_IGN)
     try:
-        _take_part(steps, state, place, fraction)
+        with torch_threads(1):
+            _take_part(steps, state, place, fraction)
     except DoxaError as fault:
-        state.errors.put(str(fault))
+        state.errors.put((str(fault), fault.remedy))
     except Exception as fault:
-        state.errors.put(f"a worker failed: {type(fault).__name__}: {fault}")
+        state.errors.put((f"a worker failed: {type(fault).__name__}: {fault}", ""))
 
 
 def _take_part(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:

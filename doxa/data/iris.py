@@ -65,10 +65,18 @@ class Prefixes(dict[str, str]):
         """The well-known prefixes and these; a `Prefixes` is taken as it is, so that reading can add to it."""
         return prefixes if isinstance(prefixes, Prefixes) else cls(KNOWN | dict(prefixes or {}))
 
+    @property
+    def declared(self) -> dict[str, str]:
+        """The prefixes that are not well-known."""
+        return {prefix: namespace for prefix, namespace in self.items() if KNOWN.get(prefix) != namespace}
+
     def add_declared(self, declared: Mapping[str, str]) -> None:
-        """Add the prefixes that a file declares; a prefix that is known keeps its namespace."""
+        """Add the prefixes that a file declares; a prefix that is known keeps its namespace.
+
+        Names of the namespace `BASE` are written without a prefix, so it gets none.
+        """
         for prefix, namespace in declared.items():
-            if namespace[-1:] in ("/", "#", ":") and prefix not in self:
+            if namespace[-1:] in ("/", "#", ":") and namespace != BASE and prefix not in self:
                 self[prefix] = namespace
 
 
@@ -111,6 +119,26 @@ def terms(values: pl.Series, prefixes: Prefixes, place: str) -> pl.Series:
     plain = values.filter(~special)
     result = _put(values, ~special, f"<{BASE}" + _encoded(plain) + ">") if len(plain) else values
     return _put(result, special, _special(values.filter(special), prefixes, place)).alias(values.name)
+
+
+def spellings(name: str, prefixes: Mapping[str, str], others: Mapping[str, str]) -> list[str]:
+    """Other names of the same IRI: as `prefixes` and the well-known ones write it, then whole, plain and in brackets.
+
+    The name may be a whole IRI or use a prefix of `others`; nothing for a name that is no IRI.
+    """
+    known = KNOWN | dict(prefixes)
+    prefix, _, local = name.partition(":")
+    if name.startswith("<") and name.endswith(">"):
+        iri = name[1:-1]
+    elif prefix in known | dict(others) and not local.startswith("//"):
+        iri = (known | dict(others))[prefix] + local
+    elif local.startswith("//") or name.startswith(BASE):
+        iri = name
+    else:
+        return []
+    short = [f"{key}:{iri[len(space) :]}" for key, space in known.items() if iri.startswith(space)]
+    minted = [unquote(iri[len(BASE) :])] if iri.startswith(BASE) else []
+    return [*short, *minted, iri, f"<{iri}>"]
 
 
 def _each(values: pl.Series, change: Callable[[pl.Series], pl.Series]) -> pl.Series:

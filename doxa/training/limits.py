@@ -1,0 +1,58 @@
+"""Limits: memory and threads that a run would need are estimated before anything is built."""
+
+from __future__ import annotations
+
+from doxa.config import Settings
+from doxa.data.blocks import free_memory
+from doxa.errors import UsageError
+from doxa.systems import parameters, without_race
+from doxa.training.plan import cores
+
+COPIES = 3
+"""Numbers that are kept for each parameter: the weight, the sum of the optimizer, the best weight so far."""
+
+TABLES, ROWS = 3, 5
+"""Tables of scores of a batch against its candidates, and copies of the vectors of both, that a step has at a time."""
+
+SHARE = 0.8
+"""Share of the free memory that a run may need; the rest is for the beliefs and for what was not counted."""
+
+COUNTABLE = 2**40
+"""Dimensions above this need at least as much memory as this."""
+
+THREADS_PER_CORE, MOST_THREADS = 16, 64
+"""Threads or workers that a run may have: so many per core, and at least so many in all."""
+
+
+def check_limits(settings: Settings, beliefs: int, entities: int, relations: int, words: int) -> None:
+    """Refuse settings that need more memory or threads than there are, with the figures and what would fit."""
+    most = max(MOST_THREADS, THREADS_PER_CORE * cores())
+    for name in ("threads", "workers"):
+        if getattr(settings, name) > most:
+            message = f"{name}={getattr(settings, name)}: this machine has {cores()} cores; at most {most} are allowed"
+            raise UsageError(message, f"{name}={cores()} suits this machine")
+    wanted, free = settings.dimension, SHARE * free_memory()
+    settings = without_race(settings.changed(dimension=min(wanted, COUNTABLE)))
+    batch, candidates = min(settings.batch_size, beliefs), min(settings.num_candidates, entities)
+
+    def needed(dimension: int) -> float:
+        try:
+            numbers = COPIES * parameters(settings.changed(dimension=dimension), entities, relations, words)
+        except RuntimeError:  # a table of more bytes than can be addressed
+            return float(2**63)
+        except UsageError:  # an odd dimension where the score needs an even one
+            return needed(dimension - 1)
+        vectors = ROWS * (3 * batch + 2 * candidates) * dimension
+        return 4.0 * (numbers + vectors + TABLES * batch * candidates)
+
+    total = needed(settings.dimension)
+    if total <= free:
+        return
+    fits, too_large = 0, settings.dimension
+    while too_large - fits > 1:
+        middle = (fits + too_large) // 2
+        fits, too_large = (middle, too_large) if needed(middle) <= free else (fits, middle)
+    amount = f"{'at least' if wanted > COUNTABLE else 'about'} {total / 1e9:,.1f} GB"
+    message = f"a model of dimension {wanted:,} with {entities:,} entities needs {amount}"
+    hint = f"a dimension of at most {fits - fits % 2:,} fits" if fits > 1 else "no dimension fits: use fewer beliefs"
+    raise UsageError(f"{message}; {free / 1e9:,.1f} GB are at hand", hint)

@@ -1,0 +1,1 @@
+"""The fault harness: kills, failing writes, damaged and forged model folders. `python -m tests.faults` runs all."""

@@ -1,0 +1,174 @@
+"""Mutated files over all readers: each is read or refused with a `DoxaError`, in bounded time and memory.
+
+`python -m tests.faults.readers [--files N] [--seed N] [--workers N]` damages valid files of every format at random and
+reads them in child processes with a limit on memory. A child that dies, hangs or grows is a fault; the file is kept in
+tests/formats/corpus, which the tests read.
+"""
+
+import argparse
+import hashlib
+import logging
+import multiprocessing
+import os
+import random
+import resource
+import tempfile
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from tests.formats.fuzz import CORPUS, attempt, damaged, seeds
+
+SECONDS, PATIENCE = 10, 60
+"""Processor seconds that a file may take, and seconds by the clock after which its child counts as hung."""
+
+MEMORY, MEMORY_PER_BYTE = 2**30, 20
+"""Bytes of memory that reading may take, and more per byte of the file."""
+
+BATCH = 50
+"""Files per message to a child."""
+
+
+def flipped(content, chance):
+    """The content with one flipped bit, which checksums of formats may not notice."""
+    changed = bytearray(content)
+    changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def mutated(number, seed, whole):
+    """File `number` of a run: its format, name and content."""
+    chance = random.Random(f"{seed}/{number}")
+    form, name, content = whole[number % len(whole)]
+    return form, name, (flipped if chance.random() < 0.3 else damaged)(content, chance)
+
+
+def peak(who=resource.RUSAGE_SELF):
+    """The largest memory so far in bytes: of this process, or of the largest of its ended children."""
+    return resource.getrusage(who).ru_maxrss * 1024
+
+
+def read_batch(numbers, seed, whole, report):
+    """Read files one after the other, and report the number, processor seconds and fault of each."""
+    with tempfile.TemporaryDirectory() as folder:
+        for number in numbers:
+            form, name, content = mutated(number, seed, whole)
+            report(number)
+            began, before = time.process_time(), peak()
+            fault = attempt(form, name, content, Path(folder))
+            seconds, grown = time.process_time() - began, peak()
+            text = "" if fault is None else f"{type(fault).__name__}: {str(fault)[:120]}"
+            if grown > before and max(grown, peak(resource.RUSAGE_CHILDREN)) > MEMORY + MEMORY_PER_BYTE * len(content):
+                text = text or f"memory of {grown / 2**20:,.0f} MB"
+            (Path(folder) / name).unlink(missing_ok=True)
+            yield number, seconds, text
+
+
+def _child(pipe, seed, whole):
+    """Serve batches of numbers until the pipe closes."""
+    logging.getLogger("doxa").setLevel(logging.ERROR)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # messages of panics
+    try:
+        while True:
+            for result in read_batch(pipe.recv(), seed, whole, lambda number: pipe.send(("begun", number))):
+                pipe.send(("done", result))
+            pipe.send(("batch", None))
+    except EOFError:
+        return
+
+
+class Readers:
+    """Child processes that read files; one that dies or hangs is replaced, and its file is a fault."""
+
+    def __init__(self, seed, whole):
+        self.seed, self.whole = seed, whole
+        self.faults, self.seconds = {}, []
+
+    def run(self, numbers, workers):
+        """Read all the files, with several children at a time."""
+        waiting = [numbers[start : start + BATCH] for start in range(0, len(numbers), BATCH)][::-1]
+        threads = [threading.Thread(target=self._serve, args=(waiting,)) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _serve(self, waiting):
+        context = multiprocessing.get_context("spawn")
+        child, pipe = None, None
+        while waiting:
+            try:
+                batch = waiting.pop()
+            except IndexError:
+                break
+            if child is None:
+                pipe, other = context.Pipe()
+                child = context.Process(target=_child, args=(other, self.seed, self.whole), daemon=True)
+                child.start()
+                other.close()
+            rest = self._follow(pipe, batch)
+            if rest is not None:
+                child.kill()
+                child.join()
+                child = None
+                if rest:
+                    waiting.append(rest)
+        if child is not None:
+            pipe.close()
+            child.join()
+
+    def _follow(self, pipe, batch):
+        """Take the results of a batch; returns the files after one that ended or held up the child, else None."""
+        pipe.send(batch)
+        current = batch[0]
+        while True:
+            try:
+                kind, value = pipe.recv() if pipe.poll(PATIENCE) else ("hang", None)
+            except (EOFError, OSError):
+                kind, value = "died", None
+            if kind == "begun":
+                current = value
+            elif kind == "done":
+                number, seconds, text = value
+                self.seconds.append(seconds)
+                if seconds > SECONDS:
+                    text = text or f"{seconds:.0f} processor seconds"
+                if text:
+                    self.faults[number] = text
+            elif kind == "batch":
+                return None
+            else:
+                self.faults[current] = kind
+                return [number for number in batch if number > current]
+
+
+def keep(number, seed, whole):
+    """Put a faulty file into the corpus; returns its path."""
+    form, name, content = mutated(number, seed, whole)
+    path = CORPUS / f"{form}-{hashlib.sha256(content).hexdigest()[:12]}-{name}"
+    path.write_bytes(content)
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    seed = options.seed if options.seed is not None else time.time_ns() % 2**32
+    print(f"seed {seed}", flush=True)
+    whole = list(seeds())
+    readers = Readers(seed, whole)
+    readers.run(list(range(options.files)), options.workers)
+    for number, text in sorted(readers.faults.items()):
+        print(f"file {number}, {keep(number, seed, whole)}: {text}")
+    counts = Counter(whole[number % len(whole)][0] for number in range(options.files))
+    print(f"seed {seed}: {options.files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")
+    print(f"{len(readers.faults)} faults; slowest {max(readers.seconds, default=0):.1f} processor seconds")
+    raise SystemExit(bool(readers.faults))
+
+
+if __name__ == "__main__":
+    main()

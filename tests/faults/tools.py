@@ -1,0 +1,167 @@
+"""A fork server: doxa is imported once, and each command runs in a child, which costs a fraction of a second.
+
+The server itself uses neither polars nor torch: their threads do not survive a fork.
+"""
+
+import contextlib
+import hashlib
+import importlib
+import os
+import pkgutil
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+QUICK = ["--score", "translation", "--set", "dimension=4", "--set", "batch_size=16", "--set", "num_candidates=8",
+         "--set", "threads=1", "--set", "patience=0", "--set", "checkpoint_seconds=0"]  # fmt: skip
+"""Options of a training that takes a few steps and writes a checkpoint after each."""
+
+LONGEST = 120
+"""Seconds after which a command counts as hanging."""
+
+
+def import_everything():
+    """Import every module of doxa, and what its commands import on first use."""
+    import doxa
+
+    for module in pkgutil.walk_packages(doxa.__path__, "doxa."):
+        importlib.import_module(module.name)
+    for name in (
+        "optuna",
+        "torch._dynamo",
+        "sklearn.isotonic",
+        "scipy.special",
+        "scipy.optimize",
+        "rich.progress",
+        "rdflib",
+    ):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+
+
+def start(action, log):
+    """Run a function in a child whose output goes to a file; returns its process id."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return child
+    code = 99
+    try:
+        with open(log, "w") as file:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
+        code = action() or 0
+    except SystemExit as ending:
+        code = ending.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def command(*arguments):
+    """A command of doxa as a function for `start`."""
+
+    def run():
+        from doxa.cli import main
+
+        sys.argv = ["doxa", *map(str, arguments)]
+        main()
+
+    return run
+
+
+def ended(child, longest=LONGEST):
+    """The exit code of a child, negative for a signal; one that hangs is killed."""
+    deadline = time.monotonic() + longest
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.002)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError(f"still running after {longest} s")
+
+
+def call(log, *arguments):
+    """Run a command to its end; returns its exit code."""
+    return ended(start(command(*arguments), log))
+
+
+def killed(log, seconds, *arguments, number=signal.SIGKILL):
+    """Run a command and send it a signal after these seconds; returns its exit code, that of the signal or before."""
+    child = start(command(*arguments), log)
+    time.sleep(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, number)
+    return ended(child)
+
+
+def content(path):
+    """The files of a folder, or the file itself, by name: checksums of their content."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return {str(file.relative_to(path)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def hidden(folder):
+    """Files and folders that a killed process may leave, at any depth."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob(".*"))
+
+
+@contextlib.contextmanager
+def scratch():
+    """A temporary folder, in memory where the system has one for that: it is written to very often."""
+    shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="doxa-faults-", dir=shared))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def prepare(folder):
+    """Data, a model, an unfinished run, reviewed files and a search, for the trials to copy."""
+
+    def work():
+        from doxa import formats
+        from doxa.cli import main
+        from tests.worlds import board
+
+        table = board(5, words=False)
+        formats.write(table, folder / "b.tsv")
+        formats.write(table[:7], folder / "new.tsv")
+        (folder / "parts").mkdir()
+        for name, rows in (("train", table), ("valid", table[:9])):
+            formats.write(rows, folder / "parts" / f"{name}.tsv")
+        for name, review in (("first", "accept\nb\tup\ta\t\tsuspect\twrong"), ("second", "reject")):
+            rows = f"head\trelation\ttail\tsuggestion\tfinding\treview\na\tup\tb\t\tmissing\t{review}\n"
+            (folder / f"{name}.tsv").write_text(rows)
+
+        def run(*arguments):
+            sys.argv = ["doxa", *map(str, arguments)]
+            code = None
+            try:
+                main()
+            except SystemExit as ending:
+                code = ending.code
+            assert not code, arguments
+
+        run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
+        run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
+        run("complete", folder / "model", "--out", folder / "missing.tsv", "--top", 3, "--min-credence", 0)
+        tune = ("--trials", 1, "--set", "epochs=1", *QUICK)
+        run("tune", folder / "b.tsv", "--out", folder / "study", *tune)
+
+    log = folder / "prepare.log"
+    assert ended(start(work, log), 600) == 0, log.read_text()
+    log.unlink()

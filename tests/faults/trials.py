@@ -1,0 +1,120 @@
+"""The commands that write, each with what must hold whenever it was cut short, and the command that goes on."""
+
+import os
+import shutil
+import signal
+import time
+from dataclasses import dataclass, field
+
+from tests.faults import tools
+from tests.faults.tools import QUICK, call, content, hidden
+
+TRAIN = ("--set", "epochs=2", *QUICK)
+OUTPUTS = {"convert": "new.tsv", "complete": "missing.tsv"}
+"""Files that a command replaces: each is the old one or the new one, whenever the command was cut."""
+
+TUNE = ("--set", "epochs=1", *QUICK)
+
+
+@dataclass
+class Trial:
+    """A folder copied from the prepared one, a command in it, and the checks of what the command leaves."""
+
+    name: str
+    base: object
+    folder: object
+    arguments: tuple = ()
+    before: dict = field(default_factory=dict)
+    cut: bytes = b""
+
+    def __post_init__(self):
+        shutil.copytree(self.base, self.folder)
+        self.arguments = {
+            "train": lambda: ("train", self.at("b.tsv"), "--out", self.at("new"), *TRAIN),
+            "resume": lambda: ("train", self.at("b.tsv"), "--out", self.at("run"), "--resume", *TRAIN),
+            "force": lambda: ("train", self.at("b.tsv"), "--out", self.at("model"), "--force", "--seed", 7, *TRAIN),
+            "update": lambda: ("update", self.at("model"), self.at("new.tsv"), "--out", self.at("new"), "--epochs", 1),
+            "calibrate": lambda: ("calibrate", self.at("model"), self.at("new.tsv")),
+            "tune": lambda: ("tune", self.at("b.tsv"), "--out", self.at("study"), "--trials", 1, *TUNE),
+            "review": lambda: ("review", "apply", self.at("second.tsv"), "--out", self.at("decided")),
+            "convert": lambda: ("data", "convert", self.at("b.tsv"), self.at("new.tsv")),
+            "convert_folder": lambda: ("data", "convert", self.at("parts"), self.at("numbers"), "--to", "openke"),
+            "complete": lambda: ("complete", self.at("model"), "--out", self.at("missing.tsv"), "--min-credence", 0),
+            "export": lambda: ("export", self.at("model"), self.at("new.npz")),
+        }[self.name]()
+        self.before = content(self.folder)
+
+    def at(self, name):
+        return self.folder / name
+
+    @property
+    def log(self):
+        return self.folder.with_suffix(".log")
+
+    def check(self):
+        """What must hold after a command was cut at any moment: what existed is there, or was replaced as a whole."""
+        now = content(self.folder)
+        if self.name in ("train", "update", "convert_folder", "export"):
+            lost = [name for name, checksum in self.before.items() if now.get(name) != checksum]
+            assert not lost, f"lost or changed: {lost}"
+        if self.name in ("force", "calibrate", "update", "train"):
+            self.loads("model")
+        if self.name == "resume":
+            assert self.at("run/checkpoint.safetensors").exists() or self.at("run/model.json").exists()
+        if self.name == "review":
+            names = sorted(path.name for path in self.at("decided").iterdir())
+            assert names in (["added.tsv", "labels.tsv", "retracted.tsv"], ["labels.tsv"]), names
+        if self.name == "tune":
+            assert self.at("study/study.log").read_text().startswith(self.journal_before())
+        if self.name in OUTPUTS:
+            self.cut = self.at(OUTPUTS[self.name]).read_bytes()
+
+    def journal_before(self):
+        """The journal up to its last whole line when the trial began."""
+        return (self.base / "study" / "study.log").read_text()
+
+    def loads(self, name):
+        assert call(self.log, "check", self.at(name)) == 0, self.log.read_text()
+
+    def go_on(self):
+        """The next command: it must end well, and nothing of the cut one may be left."""
+        folder = {"train": "new", "resume": "run", "force": "model", "update": "new"}.get(self.name)
+        arguments = [part for part in self.arguments if part not in ("--resume", "--force")]
+        if folder and self.at(folder).joinpath("checkpoint.safetensors").exists():
+            arguments.append("--resume")
+        elif folder and self.at(folder).joinpath("model.json").exists():
+            arguments.append("--force")
+        elif self.name == "complete" and self.at(".missing.tsv.search").exists():
+            arguments.append("--resume")
+        assert call(self.log, *arguments) == 0, self.log.read_text()
+        if self.name in OUTPUTS:
+            name = OUTPUTS[self.name]
+            assert self.cut in ((self.base / name).read_bytes(), self.at(name).read_bytes()), "neither old nor new"
+        assert hidden(self.folder) == [], hidden(self.folder)
+        if folder:
+            assert len(list(self.at(folder).iterdir())) == 6, list(self.at(folder).iterdir())
+            self.loads(folder)
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
+
+
+NAMES = ("train", "resume", "force", "update", "tune", "review", "convert", "convert_folder", "complete", "calibrate")
+
+
+def prepare(folder):
+    """The prepared folder of `tools`, with an unfinished run in it."""
+    folder.mkdir()
+    tools.prepare(folder)
+    checkpoint = folder / "run" / "checkpoint.safetensors"
+    while not checkpoint.exists():  # again, where the kill came too late and the run was finished
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        run = ("train", folder / "b.tsv", "--out", folder / "run", *TRAIN)
+        child = tools.start(tools.command(*run), folder.with_suffix(".log"))
+        while not checkpoint.exists():
+            time.sleep(0.001)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    for path in (folder / "run").glob(".*"):
+        shutil.rmtree(path)
