@@ -11,7 +11,22 @@ from typing import Annotated, Any
 import typer
 
 from doxa import __version__
-from doxa.cli import about, benchmarks, curation, data, evaluation, exploration, models, questions, signals, tuning
+from doxa.cli import (
+    about,
+    benchmarks,
+    curation,
+    data,
+    evaluation,
+    exploration,
+    kb,
+    kb_admin,
+    kb_changes,
+    models,
+    questions,
+    reviewing,
+    signals,
+    tuning,
+)
 from doxa.cli import lab as reproduction
 from doxa.cli.hints import FAILURE, INTERRUPTED, error_text, exit_code, system_text, unexpected_text
 from doxa.errors import DoxaError, UsageError
@@ -26,7 +41,9 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Inspect, convert, split, download and generate files of beliefs.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-review_app = typer.Typer(help="Apply the decisions of a curator.", no_args_is_help=True)
+kb_app = typer.Typer(help="A living knowledge base: import, change, look back.", no_args_is_help=True)
+app.add_typer(kb_app, name="kb")
+review_app = typer.Typer(help="Review proposals of a knowledge base, or apply a reviewed file.", no_args_is_help=True)
 app.add_typer(review_app, name="review")
 
 DASHED_NAMES = {"ignore_unknown_options": True}
@@ -49,7 +66,32 @@ app.command(context_settings=DASHED_NAMES)(exploration.similar)
 app.command()(exploration.duplicates)
 app.command("map")(exploration.map_)
 app.command()(curation.update)
+review_app.command("next")(reviewing.next_)
+review_app.command()(reviewing.decide)
+review_app.command()(reviewing.undo)
+review_app.command()(reviewing.stats)
 review_app.command()(curation.apply)
+kb_app.command()(kb.init)
+kb_app.command("import")(kb.import_)
+kb_app.command()(kb.export)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.add)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.retract)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.rename)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.merge)
+kb_app.command()(kb_changes.undo)
+kb_app.command()(kb_changes.rollback)
+kb_app.command()(kb.status)
+kb_app.command()(kb.log)
+kb_app.command(context_settings=DASHED_NAMES)(kb.history)
+kb_app.command()(kb.backup)
+kb_app.command()(kb_admin.models)
+kb_app.command()(kb_admin.publish)
+account_app = typer.Typer(help="Accounts of a knowledge base: who may read and decide.", no_args_is_help=True)
+kb_app.add_typer(account_app, name="account")
+account_app.command("add")(kb_admin.add_account)
+account_app.command("list")(kb_admin.list_accounts)
+account_app.command("remove")(kb_admin.remove_account)
+account_app.command("log")(kb_admin.audit_trail)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(reproduction.bench)
