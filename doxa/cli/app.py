@@ -11,7 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from doxa import __version__
-from doxa.cli import about, benchmarks, curation, data, evaluation, exploration, models, questions, signals, tuning
+from doxa.cli import (
+    about,
+    benchmarks,
+    curation,
+    data,
+    evaluation,
+    exploration,
+    models,
+    questions,
+    serving,
+    signals,
+    tuning,
+)
 from doxa.cli import lab as reproduction
 from doxa.cli.hints import FAILURE, INTERRUPTED, error_text, exit_code, system_text, unexpected_text
 from doxa.errors import DoxaError, UsageError
@@ -49,6 +61,7 @@ app.command(context_settings=DASHED_NAMES)(exploration.similar)
 app.command()(exploration.duplicates)
 app.command("map")(exploration.map_)
 app.command()(curation.update)
+app.command()(serving.serve)
 review_app.command()(curation.apply)
 app.command()(about.systems)
 app.command()(about.settings)

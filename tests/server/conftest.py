@@ -1,0 +1,45 @@
+"""A board of squares with a trained model, served to a test client."""
+
+from pathlib import Path
+
+import pytest
+
+from doxa.data.beliefs import Beliefs
+from doxa.model import Model, fit
+from tests.worlds import board
+
+pytest.importorskip("fastapi", reason="serving needs pip install 'doxa[serve]'")
+
+TOKEN = "t" * 43
+ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+SETTINGS = {"dimension": 8, "epochs": 20, "batch_size": 16, "num_candidates": 32, "threads": 1,
+            "validation_fraction": 0.3}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("served") / "board"
+    fit(Beliefs.from_frame(board(6)), **SETTINGS).save(place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def model(folder) -> Model:
+    return Model.load(folder)
+
+
+@pytest.fixture(scope="session")
+def app(folder):
+    from doxa.server.app import Options, create_app
+    from doxa.server.served import Source
+
+    return create_app(Source(folder), Options(token=TOKEN))
+
+
+@pytest.fixture(scope="session")
+def client(app):
+    """A client on the same machine without a token."""
+    from fastapi.testclient import TestClient
+
+    with TestClient(app, base_url="http://127.0.0.1") as connected:
+        yield connected
