@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow test-faults mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ mutants: install  ## put known faults into a copy of doxa and see the named test
 MINUTES ?= 10
 fuzz: install  ## damage files at random and read them, MINUTES=10; what breaks a reader is kept in tests/formats/corpus
 	$(BIN)/python -m tests.formats.fuzz --minutes $(MINUTES)
+
+test-store: install  ## long random histories of the store against its slow twin, on SQLite and PostgreSQL
+	$(BIN)/python -m pytest -m slow tests/storage/store
 
 bench-peers: install  ## doxa beside PyKEEN on DATA (a dataset folder); installs it outside the project; about an hour
 	$(BIN)/python benchmarks/peers.py $(DATA) --json benchmarks/peers.json

@@ -17,6 +17,7 @@ _PUBLIC = {
     "Answer": "doxa.inference.answer",
     "BadFile": "doxa.errors",
     "BadModel": "doxa.errors",
+    "BadStore": "doxa.errors",
     "Beliefs": "doxa.data.beliefs",
     "CannotAnswer": "doxa.errors",
     "Comparison": "doxa.evaluation.compare",
@@ -24,6 +25,7 @@ _PUBLIC = {
     "Evaluation": "doxa.evaluation.report",
     "Explanation": "doxa.curation.explanation",
     "Judgment": "doxa.inference.judgment",
+    "KnowledgeBase": "doxa.storage.store.knowledge_base",
     "Model": "doxa.model",
     "Profile": "doxa.data.profile",
     "Proposals": "doxa.curation.complete",
@@ -36,9 +38,10 @@ _PUBLIC = {
     "compare": "doxa.evaluation.compare",
     "evaluate": "doxa.evaluation.report",
     "fit": "doxa.model",
-    "inspect": "doxa.formats",
+    "inspect": "doxa.storage.sources",
     "load": "doxa.model",
-    "read": "doxa.formats",
+    "open": "doxa.storage.store.knowledge_base",
+    "read": "doxa.storage.sources",
     "split": "doxa.data.splits",
     "tune": "doxa.training.tuning",
     "write": "doxa.formats",
@@ -53,20 +56,23 @@ if TYPE_CHECKING:
     from doxa.data.beliefs import Beliefs
     from doxa.data.profile import Profile
     from doxa.data.splits import split
-    from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
+    from doxa.errors import BadFile, BadModel, BadStore, CannotAnswer, DoxaError, UnknownName, UsageError
     from doxa.evaluation.compare import Comparison, compare
     from doxa.evaluation.report import Evaluation, evaluate
-    from doxa.formats import inspect, read, write
+    from doxa.formats import write
     from doxa.inference.answer import Answer
     from doxa.inference.judgment import Judgment
     from doxa.model import Model, fit, load
     from doxa.slots import Slot
+    from doxa.storage.sources import inspect, read
+    from doxa.storage.store.knowledge_base import KnowledgeBase, open
     from doxa.training.tuning import Tuning, tune
 
 __all__ = [
     "Answer",
     "BadFile",
     "BadModel",
+    "BadStore",
     "Beliefs",
     "CannotAnswer",
     "Comparison",
@@ -74,6 +80,7 @@ __all__ = [
     "Evaluation",
     "Explanation",
     "Judgment",
+    "KnowledgeBase",
     "Model",
     "Profile",
     "Proposals",
@@ -88,6 +95,7 @@ __all__ = [
     "fit",
     "inspect",
     "load",
+    "open",
     "read",
     "split",
     "tune",

@@ -37,6 +37,10 @@ class BadModel(DoxaError):
     """A model folder that is missing, damaged, unfinished or foreign."""
 
 
+class BadStore(DoxaError):
+    """A knowledge base that is missing, foreign, locked, read-only or out of reach."""
+
+
 class CannotAnswer(DoxaError):
     """A question that this model's system does not answer."""
 

@@ -18,8 +18,10 @@ from doxa.cli import (
     data,
     evaluation,
     exploration,
+    kb,
     models,
     questions,
+    reviewing,
     serving,
     signals,
     tuning,
@@ -38,7 +40,9 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Inspect, convert, split, download and generate files of beliefs.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-review_app = typer.Typer(help="Apply the decisions of a curator.", no_args_is_help=True)
+kb_app = typer.Typer(help="A living knowledge base: import, change, look back.", no_args_is_help=True)
+app.add_typer(kb_app, name="kb")
+review_app = typer.Typer(help="Review proposals of a knowledge base, or apply a reviewed file.", no_args_is_help=True)
 app.add_typer(review_app, name="review")
 
 DASHED_NAMES = {"ignore_unknown_options": True}
@@ -62,7 +66,24 @@ app.command()(exploration.duplicates)
 app.command("map")(exploration.map_)
 app.command()(curation.update)
 app.command()(serving.serve)
+review_app.command("next")(reviewing.next_)
+review_app.command()(reviewing.decide)
+review_app.command()(reviewing.undo)
+review_app.command()(reviewing.stats)
 review_app.command()(curation.apply)
+kb_app.command()(kb.init)
+kb_app.command("import")(kb.import_)
+kb_app.command()(kb.export)
+kb_app.command(context_settings=DASHED_NAMES)(kb.add)
+kb_app.command(context_settings=DASHED_NAMES)(kb.retract)
+kb_app.command(context_settings=DASHED_NAMES)(kb.rename)
+kb_app.command(context_settings=DASHED_NAMES)(kb.merge)
+kb_app.command()(kb.undo)
+kb_app.command()(kb.rollback)
+kb_app.command()(kb.status)
+kb_app.command()(kb.log)
+kb_app.command(context_settings=DASHED_NAMES)(kb.history)
+kb_app.command()(kb.backup)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(reproduction.bench)

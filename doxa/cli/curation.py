@@ -23,9 +23,11 @@ from doxa.cli.options import (
     read,
     reading,
 )
-from doxa.errors import UsageError
+from doxa.errors import DoxaError, UsageError
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from doxa.curation.complete import SearchProgress
 
 RelationsOption = Annotated[
@@ -46,9 +48,53 @@ ContradictingOption = Annotated[
 ]
 
 
+IntoOption = Annotated[
+    str, typer.Option("--into", metavar="KB", help="Put them into the review queue of this knowledge base.")
+]
+OverlapOption = Annotated[
+    str, typer.Option("--overlap", metavar="SHARE", help="Share of the queue that two reviewers get, such as 5%.")
+]
+
+
+def _into_queue(into: str, table: pl.DataFrame, kind: str, model: Path, overlap: str) -> None:
+    """Put proposals into the review queue of a knowledge base."""
+    from doxa.cli.kb import open_store
+    from doxa.render import terminal
+
+    kb = open_store(into)
+    number = kb.queue.propose(table, kind, model=str(model), overlap=_share(overlap))
+    left = len(table) - number
+    known = f"; {left:,} left out: decided, known or being reviewed" if left else ""
+    terminal.say(f"{kb.place}: {number:,} proposals in the review queue{known}")
+    terminal.say(f"review them: doxa review next {kb.place}")
+
+
+def _share(text: str) -> float:
+    """`5%` or `0.05`."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise UsageError(f"--overlap {text!r}; expected a share such as 5%")
+    return share
+
+
+def _unfinished_search(out: Path | None, into: str, resume: bool) -> Path | None:
+    """The file that keeps the state of a search with --out; without --out, a search cannot be resumed."""
+    if out is None and not into:
+        raise UsageError("no --out and no --into: expected a file to write, or a knowledge base")
+    unfinished = None if out is None else out.with_name(f".{out.name}.search")
+    if resume and (unfinished is None or not unfinished.exists()):
+        raise DoxaError(f"no unfinished search of {out or into} to resume", "start one without --resume")
+    return unfinished
+
+
 def complete(
     model: ModelFolder,
-    out: ReviewFile,
+    out: ReviewFile = None,
+    into: IntoOption = "",
+    overlap: OverlapOption = "0%",
     relation: RelationsOption = None,
     entity: EntitiesOption = None,
     min_credence: Annotated[float, typer.Option(help="Least credence of a proposal.", min=0, max=1)] = 0.2,
@@ -62,7 +108,7 @@ def complete(
 
     Writes one row per proposal: credence, the probabilities of head, relation and tail (Eqs 8–10), and the ranks of
     head and tail among the answers not yet known. Fill the column `review` with accept, reject or unsure, then run
-    `doxa review apply`. Continue a search that was stopped with --resume.
+    `doxa review apply`. Continue a search that was stopped with --resume. --into fills the review queue of a store.
 
     Credence is the share of such proposals that turned out right when validation facts were hidden. No file tells how
     many true facts a knowledge base lacks: --base-rate states it, and a larger share raises every credence. The last
@@ -73,14 +119,11 @@ def complete(
     from doxa import formats
     from doxa.curation.complete import complete as run
     from doxa.curation.review import to_review
-    from doxa.errors import DoxaError
     from doxa.model import Model
     from doxa.render import terminal
 
     check_output("--out", out, model, model)
-    unfinished = out.with_name(f".{out.name}.search")
-    if resume and not unfinished.exists():
-        raise DoxaError(f"no unfinished search of {out} to resume", "start one without --resume")
+    unfinished = _unfinished_search(out, into, resume)
     loaded = Model.load(model)
     with terminal.progress("completing") as bar:
 
@@ -92,15 +135,19 @@ def complete(
             base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
             checkpoint=unfinished, resume=resume,
         )  # fmt: skip
-    formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
-    unfinished.unlink(missing_ok=True)
-    terminal.say(f"{out}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
+    if out is not None and unfinished is not None:
+        formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
+        unfinished.unlink(missing_ok=True)
+    terminal.say(f"{out or into}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
     if len(proposals):
         first, last = proposals.credence[0], proposals.credence[-1]
         expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
         terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
         terminal.say(proposals.basis)
-        terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
+        if into:
+            _into_queue(into, proposals.to_frame(), "missing", model, overlap)
+        else:
+            terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
     else:
         terminal.remark(f"none has a credence of {min_credence:g} or more; a smaller --min-credence may show some")
 
@@ -114,6 +161,8 @@ def audit(
     top: Annotated[int, typer.Option(help="Number of suspects to write.", min=1)] = 1000,
     show: Annotated[int, typer.Option(help="Number of suspects to print.", min=0)] = 10,
     out: Annotated[Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review`.")] = None,
+    into: IntoOption = "",
+    overlap: OverlapOption = "0%",
     base_rate: BaseRateOption = None,
     memory: MemoryOption = "",
     format_: FormatOption = "",
@@ -154,6 +203,8 @@ def audit(
         terminal.say(
             f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
         )
+    if into:
+        _into_queue(into, suspects.to_frame(), "suspect", model, overlap)
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")
@@ -212,13 +263,20 @@ def update(
     Only vectors of new names and of entities and relations in these beliefs are trained, together with a sample of old
     beliefs about them. Prints how far old answers drifted. MODEL is not changed.
 
-    Example: `doxa update model new.tsv --retract wrong.tsv --out model2`
+    MODEL can be a knowledge base: its live model learns what was decided since, and the new version is published only
+    if no 95 % interval of MRR or Brier score on the valid split lies wholly on the worse side.
+
+    Examples: `doxa update model new.tsv --retract wrong.tsv --out model2`, `doxa update kb.db`
     """
     from doxa.curation.update import update as run
     from doxa.model import Model
     from doxa.render import terminal
     from doxa.storage import folders
+    from doxa.storage.store.place import store_place
 
+    if store_place(model) is not None:
+        _update_live(str(model), out, epochs, seed, [new, retract, labels])
+        return
     if out is None:
         raise UsageError("no --out: expected the folder to write the updated model to")
     if out.resolve() == model.resolve():
@@ -240,3 +298,26 @@ def update(
         f"{counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
     )
     terminal.say(str(updated.drift))
+
+
+def _update_live(store: str, out: Path | None, epochs: int, seed: int, files: list[Path | None]) -> None:
+    """Update the live model of a knowledge base, and say whether it was published."""
+    from doxa.cli.kb import open_store
+    from doxa.curation.living import update_live
+    from doxa.render import terminal
+
+    if any(file is not None for file in files):
+        raise UsageError("a knowledge base is updated with its own decisions", "leave the files of beliefs out")
+    with terminal.progress("updating") as bar:
+        updated = update_live(open_store(store), out, epochs=epochs, seed=seed, report=bar)
+    if updated is None:
+        terminal.say("nothing was decided since the live model; it stays")
+        return
+    counts, version = updated.result.counts, updated.version
+    terminal.say(
+        f"{counts['beliefs']:,} beliefs added, {counts['retracted']:,} retracted, {counts['labels']:,} labels, "
+        f"{counts['negatives']:,} hard negatives in {counts['seconds']:.1f} s"
+    )
+    for one in updated.comparison.differences if updated.comparison else ():
+        terminal.say(f"{one.metric}: {one.a:.4f} → {one.b:.4f} (95 % interval {one.low:+.4f} to {one.high:+.4f})")
+    terminal.say(f"{version.folder}: version {version.id}, {version.state}: {updated.reason}")

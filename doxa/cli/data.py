@@ -57,10 +57,10 @@ def inspect(
 
     Example: `doxa data inspect demo/data --plot overview.png`
     """
-    from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
 
-    profile = formats.inspect(file, on_error_rule(on_error), reading(format_, read_))
+    profile = sources.inspect(file, on_error_rule(on_error), reading(format_, read_))
     if plot is not None:
         from doxa.data.atomic import written
         from doxa.render.plots import overview
@@ -95,6 +95,7 @@ def convert(
     """
     from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
 
     options = reading(format_, read_)
     if str(source) != "-" and source.resolve() == out.resolve():
@@ -102,14 +103,14 @@ def convert(
     counts: dict[str, int] = {}
 
     def counted(path: Path, name: str) -> Iterator[pl.DataFrame]:
-        for table in formats.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
+        for table in sources.blocks(path, on_error_rule(on_error), allow_zero_confidence=True, options=options):
             counts[name] = counts.get(name, 0) + len(table)
             yield table
 
     writing = formats.Options(format=to, prefixes=options.prefixes, formulas=quoting(safe_csv)).parse(write_)
     options.prefixes.update(writing.prefixes)
     if source.is_dir():
-        parts = formats.dataset(source).parts()
+        parts = sources.dataset(source).parts()
         formats.write_parts({name: counted(path, name) for name, path in parts.items()}, out, writing)
     else:
         formats.write_frames(counted(source, "beliefs"), out, replace(writing, prefixes=options.prefixes))

@@ -105,6 +105,7 @@ def train(
     with faults_of_data():
         folders.check_vacant(out, force, resume)
     _spare_the_data(out, data, valid)
+    data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
         terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
@@ -112,9 +113,35 @@ def train(
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, strict=strict, report=report, resume=resume, force=force,
             deadline=Deadline(settings.time_budget, began),
-            announce=lambda chosen: terminal.remark(f"training with {summary(chosen)}"),
+            announce=lambda chosen: terminal.remark(f"training with {summary(chosen)}"), origin=remembered,
         )  # fmt: skip
+    if remembered:
+        _register(data, model, out)
     _show_trained(model, out)
+
+
+def _pinned(data: Path) -> tuple[Path, dict[str, Any]]:
+    """The data at the present snapshot if they are a knowledge base, and what the model remembers of it."""
+    from doxa.storage import sources
+
+    remembered = sources.origin(data)
+    if not remembered:
+        return data, {}
+    return sources.pinned(data, remembered["store"]["snapshot"]), remembered
+
+
+def _register(data: Path, model: Model, out: Path) -> None:
+    """Record the model in the knowledge base it was trained on."""
+    from doxa.errors import BadStore
+    from doxa.render import terminal
+    from doxa.storage import sources
+
+    try:
+        version = sources.register(data, model, out)
+    except BadStore as fault:  # a read-only store can be trained on
+        terminal.remark(f"Note: the model is not recorded in the knowledge base: {fault.message}")
+        return
+    terminal.remark(f"model version {version.id} of the knowledge base, {version.state}")
 
 
 @contextmanager

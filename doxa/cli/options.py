@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 # Arguments
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
 DataArgument = Annotated[
-    Path, typer.Argument(metavar="DATA", help="A file of beliefs, or a folder with train and valid.")
+    Path, typer.Argument(metavar="DATA", help="A file of beliefs, a folder with train and valid, or a knowledge base.")
 ]
 SourceArgument = Annotated[
-    Path, typer.Argument(metavar="IN", help="A file of beliefs or a dataset folder; - is standard input.")
+    Path,
+    typer.Argument(metavar="IN", help="A file of beliefs, a dataset folder or a knowledge base; - is standard input."),
 ]
 HeadArgument = Annotated[str, typer.Argument(metavar="HEAD", help="Head entity.")]
 RelationArgument = Annotated[str, typer.Argument(metavar="RELATION", help="Relation.")]
@@ -62,7 +63,9 @@ SafeCsvOption = Annotated[
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the model in --out.")]
-ReviewFile = Annotated[Path, typer.Option("--out", help="TSV or CSV file to write, with a column `review` to fill in.")]
+ReviewFile = Annotated[
+    Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review` to fill in.")
+]
 
 # Settings
 ValidOption = Annotated[Path | None, typer.Option(help="Validation beliefs, if they are not in the folder.")]
@@ -136,7 +139,7 @@ def reading(format_: str, assignments: list[str]) -> Options:
 
 def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
     """The beliefs of a file; `allow_zero_confidence` also admits beliefs of confidence 0."""
-    from doxa.formats.reading import read_beliefs
+    from doxa.storage.sources import read_beliefs
 
     return read_beliefs(path, on_error_rule(on_error), allow_zero_confidence, options)
 
@@ -145,17 +148,17 @@ def read_dataset(
     data: Path, valid: Path | None, on_error: str, format_: str, assignments: list[str]
 ) -> tuple[Beliefs, Beliefs | None]:
     """The training and validation beliefs of a file or folder; prints the sizes of both."""
-    from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
 
-    parts, options = formats.dataset(data), reading(format_, assignments)
+    parts, options = sources.dataset(data), reading(format_, assignments)
     train = read(parts.train, on_error, options)
-    terminal.remark(f"{parts.train}: {train}")
+    terminal.remark(f"{sources.shown(parts.train)}: {train}")
     path = valid or parts.valid
     if path is None:
         return train, None
     validation = read(path, on_error, options)
-    terminal.remark(f"{path}: {validation}")
+    terminal.remark(f"{sources.shown(path)}: {validation}")
     return train, validation
 
 

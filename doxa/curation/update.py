@@ -122,6 +122,7 @@ def update(
     retracted: Any = None,
     labels: Any = None,
     *,
+    negatives: Any = None,
     epochs: int = EPOCHS,
     seed: int = 0,
     report: Report | None = None,
@@ -129,8 +130,9 @@ def update(
     """A model that has learned the new beliefs and unlearned the retracted ones; `model` itself does not change.
 
     `labels`, beliefs labeled 1 and -1, move credence and thresholds as far as their number carries
-    (`doxa.calibration.labels`). Each of the three is anything `Beliefs.of` takes. `report` receives the finished share
-    of the work and a line of text.
+    (`doxa.calibration.labels`). `negatives` are rejected beliefs that the model never knew: they are pushed away like
+    retracted ones. Each of the four is anything `Beliefs.of` takes. `report` receives the finished share of the work
+    and a line of text.
     """
     start = time.monotonic()
     if new is None and retracted is None and labels is None:
@@ -144,8 +146,9 @@ def update(
     grown = _without(grown, removed)
     sample = _drift_sample(model, removed.triples, seed)
     before = _answers(model, sample, grown)
-    if len(new_beliefs) or len(removed):
-        _learn(model, grown, new_beliefs, removed, epochs, seed, report)
+    pushed = removed if negatives is None else Beliefs.concat([removed, _hard_negatives(grown, negatives)])
+    if len(new_beliefs) or len(pushed):
+        _learn(model, grown, new_beliefs, pushed, epochs, seed, report)
     moved: dict[str, float] = {}
     if labeled is not None:
         grown, moved = _recalibrate(grown, labeled)
@@ -153,6 +156,7 @@ def update(
     counts = {
         "beliefs": len(new_beliefs),
         "retracted": len(removed),
+        "negatives": len(pushed) - len(removed),
         "labels": 0 if labeled is None else len(labeled),
         "new_entities": len(grown.vocabularies.entities) - len(model.vocabularies.entities),
         "new_relations": len(grown.vocabularies.relations) - len(model.vocabularies.relations),
@@ -179,6 +183,13 @@ def _require_known(model: Model, retracted: Beliefs, grown: Model) -> Beliefs:
             "leave them out",
         )
     return retracted.encode(grown.vocabularies)
+
+
+def _hard_negatives(grown: Model, negatives: Any) -> Beliefs:
+    """The rejected beliefs with names that the model knows, without mentions; known facts are not among them."""
+    beliefs = Beliefs.of(negatives).without_mentions().encode(grown.vocabularies)
+    beliefs = replace(beliefs.where(beliefs.seen), label=None)
+    return beliefs.where(~grown.known.contains(beliefs.head, beliefs.relation, beliefs.tail))
 
 
 def _without(grown: Model, removed: Beliefs) -> Model:

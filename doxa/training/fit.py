@@ -166,11 +166,12 @@ def fit_to_folder(
     force: bool = False,
     deadline: Deadline | None = None,
     announce: Callable[[Settings], None] | None = None,
+    origin: dict[str, Any] | None = None,
 ) -> Model:
     """Train into a model folder: keep a checkpoint there, resume from one, and save the model at the end.
 
     A time budget is that of everything here, or of all until the `deadline`. `announce` receives the settings with all
-    automatic values before training starts.
+    automatic values before training starts. `origin` joins what the model remembers of its data.
 
     A run that is interrupted leaves a usable model and its checkpoint. One that fails, on a full disk for example,
     keeps its checkpoint, unless the failure would repeat itself.
@@ -194,6 +195,7 @@ def fit_to_folder(
                 announce=announce,
             )
             model = calibrated(result, report)
+            model = replace(model, origin=model.origin | (origin or {}))
             if report:
                 _staged(report, result.state)("saving", 0.0)
             store.write(model, folder, keep_checkpoint=model.origin["interrupted"])

@@ -1,0 +1,119 @@
+"""Bulk rows: frames into tables by COPY or batched inserts, and queries out as frames.
+
+The only place with SQL that depends on the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from doxa.storage.store.schema import metadata
+
+ROWS = 100_000
+"""Rows that are handed to the driver at a time."""
+
+BYTES = 16 * 2**20
+"""Text of a COPY that becomes a frame."""
+
+Schema = Mapping[str, Any]
+"""Polars types by column."""
+
+
+def is_postgres(connection: Connection) -> bool:
+    """Whether the store is in PostgreSQL."""
+    return connection.dialect.name == "postgresql"
+
+
+def insert_frame(connection: Connection, table: str, frame: pl.DataFrame) -> None:
+    """Append the rows of a frame to a table; its columns have the names of the table's."""
+    columns = ", ".join(f'"{name}"' for name in frame.columns)
+    for part in frame.iter_slices(ROWS):
+        if not len(part):
+            continue
+        if is_postgres(connection):
+            with (
+                _driver(connection).cursor() as cursor,
+                cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT csv)") as copy,
+            ):
+                copy.write(part.write_csv(include_header=False).encode())
+        else:
+            marks = ", ".join("?" * part.width)
+            connection.exec_driver_sql(f"INSERT INTO {table} ({columns}) VALUES ({marks})", part.rows())
+
+
+def frames(
+    connection: Connection, query: sa.Select[Any], schema: Schema, rows: int = 250_000
+) -> Iterator[pl.DataFrame]:
+    """The rows of a query as frames with these columns, in order; memory stays bounded."""
+    if is_postgres(connection):
+        yield from _copied(connection, query, schema)
+        return
+    result = connection.execute(query)
+    assert result.cursor is not None
+    while batch := result.cursor.fetchmany(rows):
+        yield pl.DataFrame(batch, schema=dict(schema), orient="row")
+
+
+def frame(connection: Connection, query: sa.Select[Any], schema: Schema) -> pl.DataFrame:
+    """The rows of a query as one frame."""
+    return pl.concat([pl.DataFrame(schema=dict(schema)), *frames(connection, query, schema)])
+
+
+def _copied(connection: Connection, query: sa.Select[Any], schema: Schema) -> Iterator[pl.DataFrame]:
+    text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
+    pending: list[bytes] = []
+    size = 0
+
+    def table() -> pl.DataFrame:
+        # Booleans are written as t and f; read as text first
+        types = {name: pl.String if kind == pl.Boolean else kind for name, kind in schema.items()}
+        part = pl.read_csv(b"".join(pending), has_header=False, schema=types, infer_schema=False)
+        return part.with_columns(pl.col(name) == "t" for name, kind in schema.items() if kind == pl.Boolean)
+
+    with _driver(connection).cursor() as cursor, cursor.copy(f"COPY ({text}) TO STDOUT (FORMAT csv)") as copy:
+        for piece in copy:
+            pending.append(bytes(piece))
+            size += len(piece)
+            if size > BYTES:
+                yield table()
+                pending, size = [], 0
+    if pending:
+        yield table()
+
+
+def _driver(connection: Connection) -> Any:
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    return driver
+
+
+def temporary(connection: Connection, table: sa.Table) -> None:
+    """Make a table of this connection, empty; the connection takes it along when it ends."""
+    table.create(connection, checkfirst=False)
+
+
+def empty(connection: Connection, table: sa.Table) -> None:
+    """Remove all rows of a temporary table."""
+    connection.execute(sa.delete(table))
+
+
+def insert_new(connection: Connection, table: sa.Table, columns: list[str], query: sa.Select[Any]) -> None:
+    """Insert the rows of a query that break no unique constraint."""
+    make = postgresql.insert if is_postgres(connection) else sqlite.insert
+    connection.execute(make(table).from_select(columns, query).on_conflict_do_nothing())
+
+
+def continue_ids(connection: Connection, name: str) -> None:
+    """Let new ids of a table follow those that were inserted with their ids."""
+    if is_postgres(connection):
+        table = metadata.tables[name]
+        last = connection.execute(sa.select(sa.func.max(table.c.id))).scalar()
+        if last is not None:
+            sequence = sa.func.pg_get_serial_sequence(name, "id")
+            connection.execute(sa.select(sa.func.setval(sequence, last)))

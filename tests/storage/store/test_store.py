@@ -1,0 +1,333 @@
+"""The store on SQLite and PostgreSQL: imports, splits, the log as a table, copies, and clear errors."""
+
+import sqlite3
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from doxa.errors import BadStore, UnknownName, UsageError
+from doxa.storage.store import log
+from doxa.storage.store.connect import translated
+from doxa.storage.store.evidence import Splitter
+from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.place import Place, store_place
+from doxa.storage.store.schema import belief_state, decision, metadata
+
+FACTS = [("lyon", "in", "france", "Lyon is in France", 0.9), ("paris", "in", "france", None, None),
+         ("france", "capital", "paris", None, None)]  # fmt: skip
+
+
+def rows(kb, **options):
+    return [row[:3] for table in kb.frames(**options) for row in table.iter_rows()]
+
+
+def test_migrations_make_the_schema(kb):
+    with kb.reading() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_a_new_store_is_made_once(new_place):
+    place = new_place()
+    kb = KnowledgeBase.create(place, valid=0.3, test=0.1, split_by="pair")
+    assert KnowledgeBase(place).splitter == Splitter(0.3, 0.1, "pair")
+    with pytest.raises(UsageError, match="already holds a knowledge base"):
+        KnowledgeBase.create(place)
+    assert kb.snapshot() == 0
+
+
+def test_import_and_read(kb):
+    assert kb.import_beliefs(FACTS, source="atlas.tsv", license="CC0") == 1
+    assert rows(kb) == [fact[:3] for fact in FACTS]
+    beliefs = kb.beliefs()
+    assert beliefs.to_frame()["mention"].to_list() == ["Lyon is in France", None, None]
+    assert beliefs.to_frame()["confidence"].to_list() == [0.9, None, None]
+    record = kb.history("lyon", "in", "france")
+    assert (record["holds"], record["assertions"][0]["uri"]) == (True, "atlas.tsv")
+    sizes = kb.status()
+    assert (sizes["beliefs"], sizes["entities"], sizes["relations"], sizes["decisions"]) == (3, 3, 2, 1)
+
+
+def test_a_failed_import_leaves_nothing(kb):
+    def broken():
+        yield pl.DataFrame({"head": ["a"], "relation": ["r"], "tail": ["b"]})
+        raise UsageError("line 2 is broken")
+
+    with pytest.raises(UsageError, match="line 2"):
+        kb.import_beliefs(broken())
+    assert kb.status()["entities"] == kb.snapshot() == 0
+
+
+def test_a_rejected_belief_stays_rejected_by_imports(kb):
+    kb.import_beliefs(FACTS)
+    kb.retract("lyon", "in", "france", reason="no longer true")
+    kb.import_beliefs(FACTS)
+    assert ("lyon", "in", "france") not in rows(kb)
+    kb.add("lyon", "in", "france")
+    assert ("lyon", "in", "france") in rows(kb)
+
+
+def test_the_last_verdict_counts(kb):
+    kb.decide("a", "r", "b", "accept")
+    kb.decide("a", "r", "b", "reject")
+    assert not kb.holds("a", "r", "b")
+    assert rows(kb) == []
+    kb.undo(2)
+    assert rows(kb) == [("a", "r", "b")]
+
+
+def test_undoing_an_import_spares_what_another_asserts(kb):
+    kb.import_beliefs(FACTS)
+    kb.import_beliefs(FACTS[:1])
+    kb.undo(1)
+    assert rows(kb) == [FACTS[0][:3]]
+    assert kb.holds(*FACTS[0][:3])
+    assert not kb.holds(*FACTS[1][:3])
+
+
+def test_merged_facts_share_a_split(kb):
+    facts = [(f"e{number}", "r", "tail") for number in range(40)]
+    kb.import_beliefs(facts)
+    valid, train = (rows(kb, part=part) for part in ("valid", "train"))
+    first, second = sorted([valid[0], train[-1]], key=facts.index)
+    kb.merge(second[0], first[0])
+    part = "valid" if first == valid[0] else "train"
+    assert rows(kb, part=part).count(first) == 2
+    assert rows(kb).count(first) == 2
+
+
+def test_old_names_are_understood(kb):
+    kb.import_beliefs(FACTS)
+    kb.rename("lyon", "Lyon")
+    kb.import_beliefs([("lyon", "twin", "milan")])
+    assert ("Lyon", "twin", "milan") in rows(kb)
+    with pytest.raises(UnknownName, match="Did you mean 'Lyon'"):
+        kb.retract("Lyn", "in", "france")
+    with pytest.raises(UsageError, match="belongs to another entity"):
+        kb.rename("paris", "lyon")
+
+
+def test_times_and_snapshots(kb):
+    kb.import_beliefs(FACTS[:1], at=1_000_000)
+    kb.import_beliefs(FACTS[1:2], at=3_000_000)
+    assert len(rows(kb, at="1970-01-01T00:00:02+00:00")) == 1
+    assert len(rows(kb, at="1970-01-01T00:00:03+00:00")) == len(rows(kb, at=2)) == 2
+    with pytest.raises(UnknownName, match="the last one is 2"):
+        kb.snapshot(3)
+    with pytest.raises(UsageError, match="expected a snapshot number, or a time"):
+        kb.snapshot("yesterday")
+
+
+def test_the_log_never_goes_back_in_time(kb):
+    kb.import_beliefs(FACTS[:1], at=5_000_000)
+    kb.import_beliefs(FACTS[1:2], at=4_000_000)
+    assert kb.entries()["at"].to_list() == [5_000_000, 5_000_000]
+
+
+def test_the_log_is_append_only(kb):
+    kb.import_beliefs(FACTS)
+    for statement in (sa.delete(decision), sa.update(decision).values(curator="eve")):
+        with pytest.raises(BadStore, match="append-only"), kb.writing() as connection:
+            connection.execute(statement)
+
+
+def test_splits_stay_as_the_store_grows(kb):
+    facts = [(f"e{i}", "r", f"e{i + 1}") for i in range(200)]
+    kb.import_beliefs(facts[:100])
+    before = {part: set(rows(kb, part=part)) for part in ("train", "valid", "test")}
+    kb.import_beliefs(facts)
+    after = {part: set(rows(kb, part=part)) for part in ("train", "valid", "test")}
+    assert all(before[part] == after[part] & set(facts[:100]) for part in before)
+    assert 20 < len(after["valid"]) < 60
+    assert sum(map(len, after.values())) == 200
+
+
+def test_pairs_share_a_split():
+    facts = [(f"e{i}", "r", f"e{i + 1}") for i in range(100)]
+    there = pl.DataFrame(facts, schema=["head", "relation", "tail"], orient="row")
+    back = there.select(head="tail", relation=pl.lit("inverse"), tail="head")
+    splitter = Splitter(0.3, 0.3, "pair")
+    assert splitter.splits(there).equals(splitter.splits(back))
+    assert splitter.splits(there).n_unique() == 3
+    assert not Splitter(0.3, 0.3).splits(there).equals(Splitter(0.3, 0.3).splits(back))
+    assert Splitter(0.3, 0.3).splits(there)[:4].to_list() == [1, 2, 2, 0]  # on every machine, in every version
+
+
+def test_a_dataset_keeps_its_parts(kb):
+    kb.import_beliefs({"train": [("a", "r", "b")], "test": [("b", "r", "a"), ("a", "r", "b")]})
+    assert rows(kb, part="train") == [("a", "r", "b")] * 2
+    assert rows(kb, part="test") == [("b", "r", "a")]
+
+
+def test_the_log_goes_into_another_store_and_back(make_store, new_place, tmp_path):
+    kb = make_store()
+    kb.import_beliefs(FACTS, source="atlas.tsv", extractor="hand")
+    kb.add("lyon", "twin", "milan", mention='a "twin"\ttown', note="two\nlines")
+    kb.rename("lyon", "Lyon")
+    kb.merge("milan", "paris")
+    kb.undo(4)
+    kb.queue.propose(
+        pl.DataFrame({"head": ["milan"], "relation": ["in"], "tail": ["italy"], "credence": [0.5]}), "missing"
+    )
+    kb.queue.decide(kb.queue.claim().id, "reject", reason="other")
+    kb.write_log(tmp_path / "log.tsv")
+    states = [list(rows(kb, at=number)) for number in range(kb.snapshot() + 1)]
+    other = KnowledgeBase.create(new_place(), curator="bob")
+    assert other.import_log(tmp_path / "log.tsv") == 6
+    assert [list(rows(other, at=number)) for number in range(7)] == states
+    other.write_log(tmp_path / "again.tsv")
+    ids = ["proposal", "run"]
+    logs = [pl.read_csv(tmp_path / name, separator="\t").drop(ids) for name in ("log.tsv", "again.tsv")]
+    assert logs[0].equals(logs[1])
+    assert other.add("a", "r", "b") == 7
+    with pytest.raises(UsageError, match="only into an empty knowledge base"):
+        other.import_log(tmp_path / "log.tsv")
+
+
+def test_decisions_go_into_another_store(make_store, new_place, tmp_path):
+    kb, other = make_store(), KnowledgeBase.create(new_place(), curator="bob")
+    kb.decide("a", "r", "b", "reject", reason="other")
+    kb.decide("a", "r", "c", "replace", replacement="d")
+    kb.decisions_table().write_csv(tmp_path / "decisions.tsv", separator="\t")
+    assert other.import_decisions(tmp_path / "decisions.tsv") == 2
+    assert other.import_decisions(tmp_path / "decisions.tsv") == 0
+    assert rows(other) == [("a", "r", "d")]
+    assert other.entries()["curator"].to_list() == ["ann", "ann"]
+
+
+def test_prov(kb, tmp_path):
+    from pyoxigraph import RdfFormat, parse
+
+    kb.import_beliefs(FACTS[:1], source="atlas.tsv")
+    kb.retract("lyon", "in", "france")
+    count = kb.write_prov(tmp_path / "log.ttl")
+    statements = list(parse((tmp_path / "log.ttl").read_bytes(), RdfFormat.TURTLE))
+    assert len(statements) == count
+    assert any("wasInvalidatedBy" in str(one.predicate) for one in statements)
+    with pytest.raises(UsageError, match=r"\.ttl or \.nt"):
+        kb.write_prov(tmp_path / "log.csv")
+
+
+def test_a_backup_is_a_store(kb, tmp_path):
+    kb.import_beliefs(FACTS)
+    kb.merge("lyon", "paris")
+    kb.backup(tmp_path / "copy.db")
+    assert [path.name for path in tmp_path.glob("*copy*")] == ["copy.db"]
+    copy = KnowledgeBase(tmp_path / "copy.db")
+    assert rows(copy) == rows(kb)
+    assert copy.settings == kb.settings
+    assert copy.undo(2) == 3
+
+
+def test_states_are_what_a_replay_says(kb):
+    """The projection of single beliefs, without merges."""
+    kb.import_beliefs(FACTS)
+    kb.retract("lyon", "in", "france")
+    kb.undo(1)
+    with kb.reading() as connection:
+        assert connection.execute(sa.select(sa.func.count()).select_from(belief_state)).scalar() == 1
+        assert log.undone_at(connection, 3) == {1}
+        assert log.undone_at(connection, 2) == set()
+    kb.undo(3)
+    assert len(rows(kb)) == 2
+
+
+def test_accounts_and_jobs(kb):
+    token = kb.accounts.add("eve", "reader")
+    assert kb.accounts.of_token(token) == ("eve", "reader")
+    assert kb.accounts.of_token("guess") is None
+    with pytest.raises(UsageError, match="already an account"):
+        kb.accounts.add("eve")
+    kb.accounts.remove("eve")
+    assert [row["action"] for row in kb.accounts.trail()] == ["add account eve", "remove account eve"]
+    number = kb.jobs.add("update", {"epochs": 2})
+    taken = kb.jobs.start()
+    assert (taken["id"], taken["settings"]) == (number, {"epochs": 2})
+    assert kb.jobs.start() is None
+    kb.jobs.finish(number, failed=True, message="no live model")
+    assert kb.jobs.all()[0]["state"] == "failed"
+
+
+def test_one_model_is_live(kb, tmp_path):
+    first = kb.models.register(tmp_path / "m1", 0, figures={"mrr": 0.5})
+    second = kb.models.register(tmp_path / "m2", 0, parent=first.id)
+    assert (first.state, second.state) == ("live", "candidate")
+    kb.models.publish(second.id)
+    assert [one.state for one in kb.models.all()] == ["retired", "live"]
+    assert kb.models.live().folder == (tmp_path / "m2").resolve()
+
+
+class TestErrors:
+    def test_places(self, tmp_path):
+        assert store_place("kb.db@41#test") == Place("kb.db", "41", "test")
+        assert store_place("postgresql:/ann:pw@host/db@2026-01-01#train").location == "postgresql://ann:pw@host/db"
+        assert "pw" not in str(store_place("postgresql://ann:pw@host/db"))
+        assert store_place("beliefs.tsv") is None
+        with pytest.raises(UsageError, match="part 'tset'"):
+            store_place("kb.db#tset")
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(BadStore, match="no knowledge base") as fault:
+            KnowledgeBase(tmp_path / "kb.db")
+        assert "doxa kb init" in str(fault.value)
+        assert not (tmp_path / "kb.db").exists()
+
+    def test_of_another_program(self, tmp_path):
+        with sqlite3.connect(tmp_path / "bank.db") as connection:
+            connection.execute("CREATE TABLE money (amount)")
+        with pytest.raises(BadStore, match="another program"):
+            KnowledgeBase(tmp_path / "bank.db")
+        with pytest.raises(UsageError, match="tables of another program"):
+            KnowledgeBase.create(tmp_path / "bank.db")
+
+    def test_newer(self, tmp_path):
+        KnowledgeBase.create(tmp_path / "kb.db")
+        with sqlite3.connect(tmp_path / "kb.db") as connection:
+            connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        with pytest.raises(BadStore, match="newer than this doxa reads"):
+            KnowledgeBase(tmp_path / "kb.db")
+
+    def test_no_database(self, tmp_path):
+        (tmp_path / "kb.db").write_text("head\trelation\ttail\n" * 100)
+        with pytest.raises(BadStore, match="damaged or not a database"):
+            KnowledgeBase(tmp_path / "kb.db")
+
+    def test_read_only(self, tmp_path):
+        KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+        kb = KnowledgeBase(tmp_path / "kb.db", read_only=True)
+        assert len(rows(kb)) == 3
+        with pytest.raises(BadStore, match="read-only"):
+            kb.add("a", "r", "b")
+
+    def test_locked(self, tmp_path):
+        KnowledgeBase.create(tmp_path / "kb.db")
+        other = sqlite3.connect(tmp_path / "kb.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(BadStore, match="locked by another program"):
+            KnowledgeBase(tmp_path / "kb.db", timeout=0.01).add("a", "r", "b")
+        other.close()
+
+    def test_full(self, tmp_path):
+        kb = KnowledgeBase.create(tmp_path / "kb.db")
+        with pytest.raises(BadStore, match="disk is full"), kb.writing() as connection:  # noqa: PT012
+            connection.exec_driver_sql("PRAGMA max_page_count = 1")
+            log.record(connection, "unsure", "ann", note="x" * 1_000_000)
+        assert kb.snapshot() == 0
+
+    def test_unreachable(self):
+        pytest.importorskip("psycopg")
+        with pytest.raises(BadStore, match="cannot be reached"):
+            KnowledgeBase("postgresql://ann@127.0.0.1:1/db", timeout=2)
+
+    def test_lost(self, postgres):
+        url = f"{postgres}{'&' if '?' in postgres else '?'}schema=lost"
+        kb = KnowledgeBase.create(url)
+        with pytest.raises(BadStore, match="lost the connection"), kb.writing() as connection:
+            connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+        assert kb.add("a", "r", "b")
+
+    def test_other_faults_show_no_sql(self):
+        fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
+        assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")

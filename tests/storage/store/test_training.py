@@ -1,0 +1,207 @@
+"""A store wherever a file of beliefs is: training, evaluation, the update of the live model, and the command line."""
+
+import io
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+import doxa as package
+from doxa.curation import living
+from doxa.curation.field import kappa, statistics
+from doxa.model import Model
+from doxa.storage import sources
+from doxa.storage.store.knowledge_base import KnowledgeBase
+from tests.worlds import board
+
+QUICK = ["--set", "dimension=8", "--set", "epochs=4", "--set", "batch_size=32", "--set", "num_candidates=8"]
+
+
+@pytest.fixture(name="doxa_command")
+def _doxa_command(doxa, monkeypatch):
+    """Run a command that succeeds; its standard output."""
+
+    def run(*arguments, stdin=""):
+        monkeypatch.setattr("sys.stdin", io.StringIO(stdin))
+        code, out, err = doxa(*arguments)
+        assert code == 0, err
+        return out
+
+    return run
+
+
+@pytest.fixture
+def world(tmp_path):
+    """A board of squares in a store, and its file."""
+    kb = KnowledgeBase.create(tmp_path / "kb.db", valid=0.15, test=0.15, curator="ann")
+    kb.import_beliefs(board(6, words=False), source="board")
+    return kb
+
+
+def weights(folder):
+    return Model.load(folder).pbe.state_dict()
+
+
+def test_training_again_from_a_snapshot_gives_the_same_weights(world, tmp_path, doxa_command):
+    doxa_command("train", world.place, "--out", tmp_path / "m1", *QUICK)
+    model = Model.load(tmp_path / "m1")
+    assert model.origin["store"]["snapshot"] == 1
+    assert world.models.live().folder == (tmp_path / "m1").resolve()
+    world.add("new square", "right", "s0")
+    world.import_beliefs([("new", "up", "newer", "with a mention", 0.5)])
+    world.retract(*world.beliefs("train").to_frame().row(0)[:3])
+    world.rename(world.beliefs("train").to_frame().row(5)[0], "renamed")
+    doxa_command("train", f"{world.place}@1", "--out", tmp_path / "m2", *QUICK)
+    first, second = weights(tmp_path / "m1"), weights(tmp_path / "m2")
+    assert first.keys() == second.keys()
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    assert Model.load(tmp_path / "m2").origin["sha256"] == model.origin["sha256"]
+    assert [one.state for one in world.models.all()] == ["live", "candidate"]
+
+
+def test_parts_of_a_store_are_files(world, tmp_path, doxa_command):
+    parts = {part: package.read(f"{world.place}#{part}") for part in ("train", "valid", "test")}
+    assert sum(map(len, parts.values())) == len(package.read(str(world.place))) == len(board(6))
+    assert parts["train"].text is None
+    profile = package.inspect(str(world.place)).as_dict()
+    assert set(profile["parts"]) == {"train", "valid", "test"}
+    doxa_command("train", world.place, "--out", tmp_path / "m", *QUICK)
+    doxa_command("evaluate", tmp_path / "m", f"{world.place}#test", "--tasks", "entity", "--json", tmp_path / "e.json")
+    queries = json.loads((tmp_path / "e.json").read_text())["protocol"]["queries"]
+    assert queries == len(parts["test"])
+    dataset = sources.dataset(str(world.place))
+    assert str(dataset.train).endswith("kb.db@1#train")
+
+
+@pytest.fixture
+def reviewed(world, tmp_path):
+    """A store with a live model and decided proposals."""
+    model = package.fit(world.beliefs("train"), valid=world.beliefs("valid"), dimension=8, epochs=10, batch_size=32,
+                     num_candidates=8, threads=1)  # fmt: skip
+    model.save(tmp_path / "m1")
+    world.models.register(tmp_path / "m1", world.snapshot())
+    names = model.vocabularies.entities.names
+    proposed = pl.DataFrame({"head": names[:6], "relation": ["up"] * 6, "tail": names[6:12], "credence": [0.5] * 6})
+    world.queue.propose(proposed, "missing")
+    for verdict in ("accept", "reject", "reject", "unsure"):
+        world.queue.decide(world.queue.claim().id, verdict)
+    return world
+
+
+def test_update_learns_decisions_and_publishes(reviewed, monkeypatch):
+    facts = reviewed.beliefs("train").to_frame().select("head", "relation", "tail")
+    reviewed.retract(*facts.row(3))
+    monkeypatch.setattr(living, "_is_worse", lambda one: False)
+    updated = living.update_live(reviewed, epochs=1)
+    counts = updated.result.counts
+    assert {name: counts[name] for name in ("retracted", "labels", "negatives")} == {
+        "retracted": 1, "labels": 3, "negatives": 2}  # fmt: skip
+    assert counts["beliefs"] >= 1
+    assert updated.published
+    assert reviewed.models.live().id == updated.version.id
+    model = Model.load(updated.version.folder)
+    assert model.origin["store"]["snapshot"] == reviewed.snapshot()
+    ids = [model.vocabularies.entities.ids(pl.Series([facts.row(3)[0]]))]
+    assert ids[0][0] >= 0
+    assert living.update_live(reviewed) is None
+
+
+def test_a_worse_model_stays_a_candidate(reviewed, monkeypatch):
+    monkeypatch.setattr(living, "_is_worse", lambda one: (one.task, one.metric) == ("entity", "mrr"))
+    updated = living.update_live(reviewed, epochs=1)
+    assert not updated.published
+    assert updated.reason.startswith("worse on")
+    assert "mrr" in updated.reason
+    assert reviewed.models.live().id == 1
+
+
+def test_the_rule_of_publishing():
+    def difference(task, metric, low, high):
+        return living.Difference(task, metric, 0.5, 0.5, (low + high) / 2, low, high, "")
+
+    assert living._is_worse(difference("entity", "mrr", -0.2, -0.1))
+    assert not living._is_worse(difference("entity", "mrr", -0.2, 0.1))
+    assert living._is_worse(difference("calibration", "brier", 0.1, 0.2))
+    assert not living._is_worse(difference("calibration", "brier", -0.2, -0.1))
+    assert not living._is_worse(difference("entity", "hits@1", -0.2, -0.1))
+
+
+def test_update_follows_renames(reviewed, monkeypatch):
+    name = reviewed.beliefs("train").to_frame()["head"][0]
+    reviewed.rename(name, "renamed")
+    monkeypatch.setattr(living, "_is_worse", lambda one: False)
+    updated = living.update_live(reviewed, epochs=1)
+    assert updated.result.counts["retracted"] == updated.result.counts["new_entities"] == 0
+    names = updated.result.model.vocabularies.entities.names.to_list()
+    assert "renamed" in names
+    assert name not in names
+
+
+def test_statistics_of_review():
+    decisions = pl.DataFrame(
+        {
+            "curator": ["ann", "ann", "ann", "bob", "bob", "ann"],
+            "verdict": ["accept", "reject", "accept", "accept", "replace", "unsure"],
+            "reason": [None, "other", None, None, None, None],
+            "credence": [0.9, 0.2, 0.6, 0.9, 0.6, 0.5],
+            "belief_id": [1, 2, 3, 1, 3, 4],
+            "run_id": [1] * 6,
+            "kind": ["missing"] * 6,
+        }
+    )
+    figures = statistics(decisions)
+    assert figures.precision == pytest.approx(2 / 3)
+    assert (figures.pairs, figures.agreement) == (2, 0.5)
+    assert figures.kappa == pytest.approx(0.0)
+    assert figures.calibration.brier == pytest.approx(np.mean([0.1**2, 0.2**2, 0.4**2]))
+    assert figures.reasons == {"other": 1}
+    assert statistics(decisions.clear()).calibration is None
+
+
+def test_kappa():
+    first, second = ["yes"] * 25 + ["no"] * 25, ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
+    assert kappa(first, second) == pytest.approx(0.4)
+    assert kappa(["yes"], ["yes"]) is None
+
+
+def test_the_commands(tmp_path, doxa_command):
+    kb, file = tmp_path / "kb.db", tmp_path / "facts.tsv"
+    file.write_text("head\trelation\ttail\nlyon\tin\tfrance\nparis\tin\tfrance\n")
+    doxa_command("kb", "init", kb, "--valid", "0.1")
+    assert "decision 1; 2 beliefs, 3 entities" in doxa_command("kb", "import", kb, file)
+    doxa_command("kb", "add", kb, "rome", "in", "italy", "--as", "eve", "--note", "by hand")
+    doxa_command("kb", "retract", kb, "lyon", "in", "france", "--reason", "other")
+    doxa_command("kb", "rename", kb, "rome", "Rome")
+    doxa_command("kb", "merge", kb, "lyon", "paris")
+    doxa_command("kb", "undo", kb, "5")
+    assert "5 decisions" not in doxa_command("kb", "rollback", kb, "--to", "2")
+    printed = doxa_command("kb", "export", kb, "-")
+    assert printed.splitlines() == ["lyon\tin\tfrance", "paris\tin\tfrance", "rome\tin\titaly"]
+    doxa_command("kb", "export", kb, tmp_path / "then.tsv", "--at", "3")
+    assert "lyon" not in (tmp_path / "then.tsv").read_text()
+    assert "eve  add  rome · in · italy  [by hand]" in doxa_command("kb", "log", kb)
+    assert "stated by facts.tsv" in doxa_command("kb", "history", kb, "paris", "in", "france")
+    assert json.loads(doxa_command("kb", "status", kb, "--json"))["beliefs"] == 3
+    doxa_command("kb", "log", kb, "--out", tmp_path / "log.tsv")
+    doxa_command("kb", "init", tmp_path / "kb2.db")
+    doxa_command("kb", "import", tmp_path / "kb2.db", tmp_path / "log.tsv")
+    doxa_command("kb", "backup", kb, tmp_path / "copy.db")
+    assert doxa_command("kb", "export", tmp_path / "copy.db", "-") == printed
+    assert doxa_command("kb", "export", tmp_path / "kb2.db", "-") == printed
+
+
+def test_review_in_the_terminal(reviewed, doxa_command):
+    reviewed.close()
+    printed = doxa_command("review", "next", reviewed.place, "--as", "bob", stdin="z\na\nu\na\nx 2\n")
+    assert "reject, wrong tail" in printed
+    assert "the last review is undone" in printed
+    assert reviewed.queue.counts() == {"open": 0, "decided": 6, "withdrawn": 0, "leased": 0}
+    figures = json.loads(doxa_command("review", "stats", reviewed.place, "--json"))
+    assert figures["verdicts"] == {"reject": 3, "accept": 2, "unsure": 1}
+    assert "calibration in the field" in doxa_command("review", "stats", reviewed.place)
+    doxa_command("review", "undo", reviewed.place, "--as", "bob")
+    doxa_command("review", "decide", reviewed.place, "6", "accept")
+    doxa_command("review", "undo", reviewed.place)
+    assert doxa_command("review", "next", reviewed.place, "--json").startswith("{")
