@@ -29,9 +29,16 @@ def require_extra() -> None:
 
 def source_of(path: str) -> Source:
     """The model folder or knowledge base to serve."""
-    from doxa.server.served import Source
+    from doxa.storage.store.place import store_place
 
-    return Source(Path(path))
+    if store_place(path) is None:
+        from doxa.server.served import Source
+
+        return Source(Path(path))
+    from doxa.server.living import StoreSource
+    from doxa.storage.store.knowledge_base import KnowledgeBase
+
+    return StoreSource(KnowledgeBase(path))
 
 
 def serve(
@@ -68,16 +75,21 @@ def serve(
     from doxa.server.app import Options, create_app
     from doxa.server.security import new_token
 
-    if host not in LOOPBACK and not token:
-        raise UsageError(
-            f"serving at {host} lets other machines in", "choose a token for the admin: --token, or DOXA_TOKEN"
-        )
     source = source_of(served)
+    if host not in LOOPBACK and not token and not (source.kb is not None and source.kb.accounts.all()):
+        raise UsageError(
+            f"serving at {host} lets other machines in",
+            "choose a token for the admin with --token or DOXA_TOKEN, or make accounts in the knowledge base",
+        )
     chosen = token or new_token()
     options = Options(
-        token=chosen, local=host in LOOPBACK, hosts=(host, *allow_host), origins=tuple(allow_origin),
+        token=chosen,
+        owner=source.kb.curator if source.kb is not None else "admin",
+        local=host in LOOPBACK,
+        hosts=(host, *allow_host),
+        origins=tuple(allow_origin),
         root_path=root_path.rstrip("/"),
-    )  # fmt: skip
+    )
     app = create_app(source, options)
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False,

@@ -16,17 +16,15 @@ from starlette.middleware.cors import CORSMiddleware
 from doxa import __version__
 from doxa.server import problems
 from doxa.server.batcher import Batcher
-from doxa.server.context import Context
+from doxa.server.context import API, Context
 from doxa.server.gate import Gate
 from doxa.server.limits import Limits, SlowLane
 from doxa.server.metrics import Metrics
-from doxa.server.routes import curation, export, health, models, names, questions
+from doxa.server.routes import accounts, beliefs, curation, export, health, jobs, models, names, questions, review
 from doxa.server.security import Keys, Requires
 from doxa.server.served import Source
 
 WEB = Path(__file__).parent / "web"
-
-API = "/api/v1"
 
 ABOUT = """Ask, judge, explain and complete a knowledge base with probabilities.
 
@@ -53,8 +51,7 @@ class Options:
 def create_app(source: Source, options: Options | None = None, limits: Limits | None = None) -> FastAPI:
     """The application that serves a source."""
     options, limits = options or Options(), limits or Limits()
-    accounts = source.kb.accounts if source.kb is not None else None
-    keys = Keys(options.token, options.owner, accounts)
+    keys = Keys(options.token, options.owner, source.kb.accounts if source.kb is not None else None)
     context = Context(source, keys, limits, Metrics(), Batcher(), SlowLane(limits))
 
     @asynccontextmanager
@@ -103,12 +100,13 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
 
 def families() -> Iterable[APIRouter]:
     """The routers of the API."""
-    return (questions.router, names.router, curation.router, models.router, export.router)
+    modules = (questions, names, curation, beliefs, review, jobs, models, export, accounts)
+    return [module.router for module in modules]
 
 
 def _add_routes(app: FastAPI) -> None:
     for router in families():
-        app.include_router(router, prefix=API)
+        app.include_router(router)
     app.include_router(health.router)
 
     @app.get(f"{API}/openapi.json", include_in_schema=False, dependencies=[Depends(Requires(None))])

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import logging
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import anyio.to_thread
 from fastapi import Depends, Request
 from fastapi.responses import Response
 
+from doxa.errors import DoxaError
 from doxa.server.batcher import Batcher
 from doxa.server.limits import Limits, SlowLane
 from doxa.server.metrics import Metrics
-from doxa.server.security import Keys
+from doxa.server.runner import Runner
+from doxa.server.security import Keys, Principal
 from doxa.server.served import Served, Source
+
+if TYPE_CHECKING:
+    from doxa.storage.store.knowledge_base import KnowledgeBase
+
+log = logging.getLogger(__name__)
+
+API = "/api/v1"
+
+LOOK = 1.0
+"""Seconds between two looks for a newly published model."""
 
 
 @dataclass
@@ -30,16 +44,41 @@ class Context:
     metrics: Metrics
     batcher: Batcher
     slow: SlowLane
+    runner: Runner | None = None
     lane: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(8))
+
+    _watch: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Load the model and begin to answer."""
         self.batcher.start()
         await self.refresh()
+        if self.source.kb is not None:
+            self.runner = Runner(self.source.kb)
+            await self.runner.start()
+            self._watch = asyncio.create_task(self._watching())
 
     async def stop(self) -> None:
         """Finish what waits."""
+        if self._watch is not None:
+            self._watch.cancel()
+        if self.runner is not None:
+            await self.runner.stop()
         await anyio.to_thread.run_sync(self.batcher.stop)
+
+    async def _watching(self) -> None:
+        """Put models in use that jobs or other programs publish."""
+        while True:
+            await asyncio.sleep(LOOK)
+            try:
+                await self.refresh()
+            except (DoxaError, OSError) as fault:
+                log.warning("the live model cannot be loaded, the former one stays in use: %s", fault)
+
+    def signed(self, who: Principal) -> KnowledgeBase:
+        """The knowledge base, where decisions are signed with the name of the sender."""
+        kb: KnowledgeBase = self.source.store()
+        return kb.signed_by(who.name)
 
     async def refresh(self) -> bool:
         """Put a newly published model in use, without a pause; whether there was one."""

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError, resource_text
+from doxa.errors import BadFile, BadModel, BadStore, CannotAnswer, DoxaError, UnknownName, UsageError, resource_text
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +22,7 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
     UsageError: (422, "usage", "Invalid request"),
     BadFile: (422, "bad-file", "Unreadable file"),
     CannotAnswer: (409, "cannot-answer", "Cannot be answered"),
+    BadStore: (503, "bad-store", "Knowledge base not available"),
     BadModel: (503, "bad-model", "Model not available"),
 }
 """Status, type and title of each error of the library; the first that fits counts."""

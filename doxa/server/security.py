@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -25,6 +26,9 @@ from doxa.server.problems import Refused
 
 ROLES = ("reader", "curator", "admin")
 COOKIE = "doxa_token"
+REMEMBER, REMEMBERED = 2.0, 1000
+"""Seconds that the owner of a token is remembered, and tokens that are."""
+
 FORWARDED = ("forwarded", "x-forwarded-for", "x-real-ip")
 
 
@@ -59,13 +63,27 @@ class Keys:
 
     def __init__(self, token: str | None, owner: str, accounts: Any = None) -> None:
         self._hash, self.owner, self.accounts = hashed(token) if token else "", owner, accounts
+        self._recent: dict[str, tuple[float, Principal | None]] = {}
 
     def of(self, token: str) -> Principal | None:
         """The owner of a token."""
-        if self._hash and hmac.compare_digest(hashed(token), self._hash):
+        key, now = hashed(token), time.monotonic()
+        if self._hash and hmac.compare_digest(key, self._hash):
             return Principal(self.owner, "admin")
-        account = self.accounts.of_token(token) if self.accounts is not None else None
-        return None if account is None else Principal(*account)
+        if self.accounts is None:
+            return None
+        until, principal = self._recent.get(key, (0.0, None))
+        if now > until:
+            account = self.accounts.of_token(token)
+            principal = None if account is None else Principal(*account)
+            if len(self._recent) >= REMEMBERED:
+                self._recent.clear()
+            self._recent[key] = (now + REMEMBER, principal)
+        return principal
+
+    def forget(self) -> None:
+        """Look every account up again: one of them was removed."""
+        self._recent.clear()
 
 
 def token_of(headers: Headers) -> str | None:
@@ -110,9 +128,7 @@ class Requires:
 
 
 def rule_of(route: Any) -> Requires | None:
-    """The rule that a route states, None if it states none."""
-    dependant = getattr(route, "dependant", None)
-    for dependency in getattr(dependant, "dependencies", ()):
-        if isinstance(dependency.call, Requires):
-            return dependency.call
-    return None
+    """The strictest rule that a route states, None if it states none."""
+    dependencies = getattr(getattr(route, "dependant", None), "dependencies", ())
+    rules = [dependency.call for dependency in dependencies if isinstance(dependency.call, Requires)]
+    return max(rules, key=lambda rule: ROLES.index(rule.role) if rule.role else -1, default=None)

@@ -43,3 +43,37 @@ def client(app):
 
     with TestClient(app, base_url="http://127.0.0.1") as connected:
         yield connected
+
+
+@pytest.fixture
+def kb(folder, tmp_path):
+    """A knowledge base of the board whose live model is the one of `folder`."""
+    from doxa.storage.store.knowledge_base import KnowledgeBase
+
+    store = KnowledgeBase.create(tmp_path / "kb.db", valid=0.2, test=0.2, curator="owner")
+    store.import_beliefs(board(6), source="board")
+    store.models.register(folder, store.snapshot())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def tokens(kb):
+    """The headers of somebody with each role, of the owner, and of nobody."""
+    headers = {
+        role: {"Authorization": f"Bearer {kb.accounts.add(role, role)}"} for role in ("reader", "curator", "admin")
+    }
+    return headers | {"owner": ADMIN, "nobody": {}}
+
+
+@pytest.fixture
+def store(kb):
+    """A client of a server that serves the knowledge base."""
+    from fastapi.testclient import TestClient
+
+    from doxa.server.app import Options, create_app
+    from doxa.server.living import StoreSource
+
+    served = create_app(StoreSource(kb), Options(token=TOKEN, owner="owner"))
+    with TestClient(served, base_url="http://127.0.0.1") as connected:
+        yield connected

@@ -16,14 +16,14 @@ from doxa.errors import DoxaError
 from doxa.model import Model
 from doxa.server import schemas
 from doxa.server.batches import NDJSON
-from doxa.server.context import Context, Parts, by_version, encoded
+from doxa.server.context import API, Context, Parts, by_version, encoded
 from doxa.server.problems import PROBLEMS, Refused, of_error
 from doxa.server.routes.names import facts_of
 from doxa.server.security import Requires
 from doxa.server.served import Served
 from doxa.slots import Slot
 
-router = APIRouter(tags=["curation"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
+router = APIRouter(prefix=API, tags=["curation"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
 Names = Annotated[list[schemas.Name], Query(max_length=100)]
 OneEntity = Annotated[str | None, Query(max_length=schemas.LONGEST_NAME, description="Only beliefs about it.")]

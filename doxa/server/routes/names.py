@@ -12,12 +12,12 @@ from fastapi.responses import Response
 from doxa.data.beliefs import Beliefs
 from doxa.model import Model
 from doxa.server import schemas
-from doxa.server.context import Parts, by_version
+from doxa.server.context import API, Parts, by_version
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 from doxa.slots import ENTITY_SLOTS, Slot
 
-router = APIRouter(tags=["names"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
+router = APIRouter(prefix=API, tags=["names"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
 
 @router.get("/names", response_model=schemas.Names, summary="Names that match what was typed")

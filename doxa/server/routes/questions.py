@@ -22,12 +22,12 @@ from doxa.server.batches import (
     rows_of_arrow,
     rows_of_lines,
 )
-from doxa.server.context import Parts, as_json, by_version, version_headers
+from doxa.server.context import API, Parts, as_json, by_version, version_headers
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 from doxa.server.served import Served
 
-router = APIRouter(tags=["questions"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
+router = APIRouter(prefix=API, tags=["questions"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
 CHUNK = 1000
 """Rows of an NDJSON batch that are answered before they are sent."""
