@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -103,3 +104,26 @@ def serve(
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
     server.run(sockets=[socket])
+
+
+def mcp(served: ServedArgument) -> None:
+    """Offer a model or a knowledge base to language models as tools (MCP), over standard input and output.
+
+    The tools are ask, judge, explain, similar, complete, names and propose; propose writes to the review queue of a
+    knowledge base, where a curator decides. `doxa serve` offers the same tools at /mcp.
+
+    Example, in the settings of an MCP client: `{"command": "doxa", "args": ["mcp", "kb.db"]}`
+    """
+    require_extra()
+    from doxa.server.security import Principal
+    from doxa.server.tools import in_thread, tool_server
+
+    source = source_of(served)
+    source.refresh()
+    user = Principal(source.kb.curator if source.kb is not None else "user", "curator")
+
+    async def run(work: Callable[[], Any]) -> Any:
+        await in_thread(source.refresh)
+        return await in_thread(work)
+
+    tool_server(source, lambda context: user, run).run("stdio")

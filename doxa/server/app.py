@@ -12,6 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from doxa import __version__
 from doxa.server import problems
@@ -20,9 +21,22 @@ from doxa.server.context import API, Context
 from doxa.server.gate import Gate
 from doxa.server.limits import Limits, SlowLane
 from doxa.server.metrics import Metrics
-from doxa.server.routes import accounts, beliefs, curation, export, health, jobs, models, names, questions, review
+from doxa.server.routes import (
+    accounts,
+    beliefs,
+    curation,
+    export,
+    health,
+    jobs,
+    models,
+    names,
+    questions,
+    reconcile,
+    review,
+)
 from doxa.server.security import Keys, Requires
 from doxa.server.served import Source
+from doxa.server.tools import ToolRoute, http_sender, tool_server
 
 WEB = Path(__file__).parent / "web"
 
@@ -52,7 +66,8 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
     """The application that serves a source."""
     options, limits = options or Options(), limits or Limits()
     keys = Keys(options.token, options.owner, source.kb.accounts if source.kb is not None else None)
-    context = Context(source, keys, limits, Metrics(), Batcher(), SlowLane(limits))
+    context = Context(source, keys, limits, Metrics(), Batcher(), SlowLane(limits), options.origins)
+    tools = ToolRoute(tool_server(source, http_sender, context.slow.run))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -60,7 +75,8 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
         sys.setswitchinterval(SWITCH_INTERVAL)
         await context.start()
         try:
-            yield
+            async with tools.sessions.run():
+                yield
         finally:
             await context.stop()
             sys.setswitchinterval(before)
@@ -78,6 +94,7 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
     app.state.context = context
     problems.install(app)
     _add_routes(app)
+    app.router.routes.append(Route("/mcp", tools, include_in_schema=False))
     if options.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -100,7 +117,7 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
 
 def families() -> Iterable[APIRouter]:
     """The routers of the API."""
-    modules = (questions, names, curation, beliefs, review, jobs, models, export, accounts)
+    modules = (questions, names, curation, beliefs, review, jobs, models, export, accounts, reconcile)
     return [module.router for module in modules]
 
 

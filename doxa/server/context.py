@@ -44,6 +44,7 @@ class Context:
     metrics: Metrics
     batcher: Batcher
     slow: SlowLane
+    origins: tuple[str, ...] = ()
     runner: Runner | None = None
     lane: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(8))
 

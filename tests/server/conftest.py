@@ -5,21 +5,20 @@ from pathlib import Path
 import pytest
 
 from doxa.data.beliefs import Beliefs
-from doxa.model import Model, fit
-from tests.worlds import board
+from doxa.model import Model
+from tests.worlds import board, board_model
 
 pytest.importorskip("fastapi", reason="serving needs pip install 'doxa[serve]'")
 
 TOKEN = "t" * 43
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
-SETTINGS = {"dimension": 8, "epochs": 20, "batch_size": 16, "num_candidates": 32, "threads": 1,
-            "validation_fraction": 0.3}  # fmt: skip
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
     place = tmp_path_factory.mktemp("served") / "board"
-    fit(Beliefs.from_frame(board(6)), **SETTINGS).save(place)
+    known, _ = board_model(6, share=0.6, valid=0.3)
+    known.calibrate(Beliefs.from_triples(known.vocabularies, known.valid)).save(place)
     return place
 
 
