@@ -14,7 +14,7 @@ install: $(VENV)/installed  ## make .venv with doxa in it (the command is then .
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,serve]'
 	touch $@
 
 demo: install  ## learn the embedded atlas, ask it questions, draw the results (about a minute)

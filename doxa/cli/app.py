@@ -24,6 +24,7 @@ from doxa.cli import (
     models,
     questions,
     reviewing,
+    serving,
     signals,
     tuning,
 )
@@ -66,6 +67,8 @@ app.command(context_settings=DASHED_NAMES)(exploration.similar)
 app.command()(exploration.duplicates)
 app.command("map")(exploration.map_)
 app.command()(curation.update)
+app.command()(serving.serve)
+app.command()(serving.mcp)
 review_app.command("next")(reviewing.next_)
 review_app.command()(reviewing.decide)
 review_app.command()(reviewing.undo)

@@ -122,7 +122,9 @@ def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
 def bench(
     kinds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; everything by default."),
+        typer.Argument(
+            metavar="[train|rank|answer|load|growth|serve]…", help="What to measure; everything by default."
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
@@ -131,9 +133,10 @@ def bench(
         int | None,
         typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
     ] = None,
+    model: Annotated[Path | None, typer.Option(help="Model folder to serve, for serve.")] = None,
     json_: JsonFile = None,
 ) -> None:
-    """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
+    """Measure how fast doxa trains, ranks, answers, loads and serves on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
     shapes and measured in turn with them; that of several threads or workers is the same on all cores. Run nothing else
@@ -142,23 +145,26 @@ def bench(
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """
     from doxa.lab import bench as benches
+    from doxa.lab.serving import serve
     from doxa.render import terminal
 
-    kinds = kinds or list(benches.KINDS)
+    kinds = kinds or [*benches.KINDS, *(["serve"] if model is not None else [])]
     for kind in kinds:
-        chosen_of("bench", kind, tuple(benches.KINDS))
-    with_data = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
+        chosen_of("bench", kind, (*benches.KINDS, "serve"))
+    if "serve" in kinds and model is None:
+        raise UsageError("bench serve needs --model, a model folder")
+    with_data = [kind for kind in kinds if kind not in (*benches.WITHOUT_DATA, "serve")]
     if with_data and data is None:
         raise UsageError(
             f"bench {with_data[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
         )
     figures = []
     for kind in kinds:
-        options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data}
+        options: dict[str, Any] = {} if kind in (*benches.WITHOUT_DATA, "serve") else {"data": data}
         if options and dimension is not None:
             options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
-            for figure in benches.KINDS[kind](**options):
+            for figure in serve(model) if kind == "serve" and model is not None else benches.KINDS[kind](**options):
                 figures.append(figure)
                 terminal.say(_line(figure))
     report = benches.Bench(tuple(figures))

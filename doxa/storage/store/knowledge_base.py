@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Iterator, Mapping
+from copy import copy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,18 @@ class KnowledgeBase(Records):
         self.engine = connect(self.place, read_only, timeout)
         self.settings = versions.check(self.engine, self.place)
         self.splitter = Splitter.of(self.settings)
+        self._add_parts()
+
+    def _add_parts(self) -> None:
         self.queue, self.models = ReviewQueue(self), ModelVersions(self)
         self.accounts, self.jobs = Accounts(self), Jobs(self)
+
+    def signed_by(self, curator: str) -> KnowledgeBase:
+        """The same knowledge base on the same connections; its decisions are signed with another name."""
+        twin = copy(self)
+        twin.curator = curator
+        twin._add_parts()
+        return twin
 
     @classmethod
     def create(

@@ -148,7 +148,11 @@ class ModelVersions:
 
 
 class Jobs:
-    """Long tasks that a server runs: waiting, running, done or failed."""
+    """Long tasks that a server runs: waiting, running, done, failed or canceled.
+
+    The time at which a task was started says whose it is: a worker whose task was canceled, or started again by
+    another server, can report and finish nothing.
+    """
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.kb = kb
@@ -167,20 +171,56 @@ class Jobs:
                 waiting = waiting.with_for_update(skip_locked=True)
             taken = sa.update(job).where(job.c.id == waiting.scalar_subquery(), job.c.state == "waiting")
             row = connection.execute(taken.values(state="running", started=now()).returning(job)).mappings().first()
-            return None if row is None else dict(row) | {"settings": json.loads(row["settings"] or "{}")}
+            return None if row is None else _plain(row)
 
-    def report(self, number: int, progress: float, message: str = "") -> None:
-        """Record how far a task is."""
+    def report(self, number: int, progress: float, message: str = "", started: int | None = None) -> bool:
+        """Record how far a task is; False if it no longer runs, or not since `started`."""
         with self.kb.writing() as connection:
-            connection.execute(sa.update(job).where(job.c.id == number).values(progress=progress, message=message))
+            values = {"progress": progress, "message": message}
+            return bool(connection.execute(self._running(number, started).values(values)).rowcount)
 
-    def finish(self, number: int, *, failed: bool = False, message: str = "") -> None:
-        """Record the end of a task."""
-        values = {"state": "failed" if failed else "done", "finished": now(), "message": message}
+    def finish(
+        self, number: int, *, failed: bool = False, message: str = "", result: Any = None, started: int | None = None
+    ) -> bool:
+        """Record the end of a task; False if it no longer runs, or not since `started`."""
+        values: dict[str, Any] = {"state": "failed" if failed else "done", "finished": now(), "message": message}
+        values["result"] = None if result is None else json.dumps(result, ensure_ascii=False)
         with self.kb.writing() as connection:
-            connection.execute(sa.update(job).where(job.c.id == number).values(values))
+            return bool(connection.execute(self._running(number, started).values(values)).rowcount)
+
+    @staticmethod
+    def _running(number: int, started: int | None) -> sa.Update:
+        task = sa.update(job).where(job.c.id == number, job.c.state == "running")
+        return task if started is None else task.where(job.c.started == started)
+
+    def cancel(self, number: int) -> bool:
+        """End a task that waits or runs; False if it has ended already."""
+        self.get(number)
+        task = sa.update(job).where(job.c.id == number, job.c.state.in_(["waiting", "running"]))
+        with self.kb.writing() as connection:
+            return bool(connection.execute(task.values(state="canceled", finished=now())).rowcount)
+
+    def requeue(self) -> int:
+        """Let the tasks wait again that a server left running when it ended; how many they are."""
+        task = sa.update(job).where(job.c.state == "running")
+        with self.kb.writing() as connection:
+            return int(connection.execute(task.values(state="waiting", started=None)).rowcount)
+
+    def get(self, number: int) -> dict[str, Any]:
+        """A task by its number."""
+        with self.kb.reading() as connection:
+            row = connection.execute(sa.select(job).where(job.c.id == number)).mappings().first()
+            if row is None:
+                raise UnknownName(f"no job {number}")
+            return _plain(row)
 
     def all(self) -> list[dict[str, Any]]:
         """All tasks, in order."""
         with self.kb.reading() as connection:
-            return [dict(row) for row in connection.execute(sa.select(job).order_by(job.c.id)).mappings()]
+            return [_plain(row) for row in connection.execute(sa.select(job).order_by(job.c.id)).mappings()]
+
+
+def _plain(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """A task with its settings and result as data."""
+    result = json.loads(row["result"]) if row["result"] else None
+    return {**row, "settings": json.loads(row["settings"] or "{}"), "result": result}

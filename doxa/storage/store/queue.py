@@ -122,20 +122,32 @@ class ReviewQueue:
 
     def claim(self, *, order: str = "credence", lease: float = LEASE, curator: str | None = None) -> Proposal | None:
         """Lease the next proposal to a curator, or renew the lease of the one in hand; None if nothing is open."""
+        return next(iter(self.claim_many(1, order=order, lease=lease, curator=curator)), None)
+
+    def claim_many(
+        self, count: int, *, order: str = "credence", lease: float = LEASE, curator: str | None = None
+    ) -> list[Proposal]:
+        """Lease up to `count` proposals to a curator: those in hand, whose leases are renewed, then the next ones."""
         one_of("order", order, ORDERS)
         me, time = curator or self.kb.curator, now()
         values = {"leased_by": me, "leased_until": time + int(lease * 1e6)}
+        claimed: list[int] = []
         with self.kb.writing() as connection:
             in_hand = sa.select(proposal.c.id).where(
                 proposal.c.state == "open", proposal.c.leased_by == me, proposal.c.leased_until > time
             )
-            for candidates in (in_hand, self._free(me, time, order, is_postgres(connection))):
-                first = candidates.limit(1).scalar_subquery()
-                taken = sa.update(proposal).where(proposal.c.id == first, proposal.c.state == "open").values(values)
-                number = connection.execute(taken.returning(proposal.c.id)).scalar()
-                if number is not None:
-                    return self._get(connection, number)
-        return None
+            free = self._free(me, time, order, is_postgres(connection))
+            while len(claimed) < count:
+                for candidates in (in_hand.order_by(proposal.c.id).where(proposal.c.id.not_in(claimed)), free):
+                    first = candidates.limit(1).scalar_subquery()
+                    taken = sa.update(proposal).where(proposal.c.id == first, proposal.c.state == "open")
+                    number = connection.execute(taken.values(values).returning(proposal.c.id)).scalar()
+                    if number is not None:
+                        claimed.append(number)
+                        break
+                else:
+                    break
+            return [self._get(connection, number) for number in claimed]
 
     @staticmethod
     def _free(me: str, time: int, order: str, locks: bool) -> sa.Select[Any]:

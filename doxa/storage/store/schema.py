@@ -235,7 +235,8 @@ job = Table(
     Column("settings", Text),
     Column("progress", Float(53)),
     Column("message", Text),
-    CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name="state"),
+    Column("result", Text),
+    CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'canceled')", name="state"),
 )
 
 account = Table(

@@ -225,7 +225,8 @@ def _administration() -> None:
         sa.Column("settings", sa.Text(), nullable=True),
         sa.Column("progress", sa.Float(precision=53), nullable=True),
         sa.Column("message", sa.Text(), nullable=True),
-        sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed')", name=op.f("ck_job_state")),
+        sa.Column("result", sa.Text(), nullable=True),
+        sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'canceled')", name=op.f("ck_job_state")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_job")),
     )
     op.create_table(

@@ -1,0 +1,1 @@
+"""The server: a model or a knowledge base over HTTP, for programs and for the page of curators."""

@@ -1,0 +1,73 @@
+"""A knowledge base as the source of a server: its live model, its versions, and its beliefs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from doxa.errors import CannotAnswer
+from doxa.model import Model
+from doxa.server.served import Served, Source, manifest_version
+from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.publishing import ModelVersion
+
+TRIPLE = ["head", "relation", "tail"]
+
+
+class StoreSource(Source):
+    """The live model of a knowledge base; a version that is published later takes its place."""
+
+    def __init__(self, kb: KnowledgeBase) -> None:
+        super().__init__(Path())
+        self.kb = kb
+        self._loading = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        return str(self.kb.place)
+
+    def refresh(self) -> bool:
+        with self._loading:
+            live = self.kb.models.live()
+            if live is None or (self._current is not None and self._current.number == live.id):
+                return False
+            version = f"{live.id}-{manifest_version(live.folder)}"
+            self._current = Served(Model.load(live.folder), version, live.id).warm()
+            return True
+
+    @property
+    def current(self) -> Served:
+        if self._current is None:
+            raise CannotAnswer(
+                "the knowledge base has no live model", f"train one: doxa train {self.kb.place} --out MODEL"
+            )
+        return self._current
+
+    def versions(self) -> list[dict[str, Any]]:
+        return [version_dict(version) for version in self.kb.models.all()]
+
+    def beliefs(self, split: str | None = None) -> Iterator[pl.DataFrame]:
+        columns = [*TRIPLE, *self.kb.details()]
+        for frame in self.kb.frames(split):
+            yield frame.select(columns)
+
+    def store(self) -> KnowledgeBase:
+        return self.kb
+
+
+def version_dict(version: ModelVersion) -> dict[str, Any]:
+    """A version without the place of its folder, which is nobody's business outside."""
+    return version.as_dict() | {"folder": version.folder.name}
+
+
+def update_folder(kb: KnowledgeBase) -> Path | None:
+    """Where the next version of a model goes: beside a SQLite file by default, else beside the live model."""
+    live = kb.models.live()
+    if not kb.place.is_postgres or live is None:
+        return None
+    number = max(one.id for one in kb.models.all()) + 1
+    return live.folder.with_name(f"{live.folder.name}-{number}")

@@ -1,0 +1,134 @@
+"""Served: one immutable model with everything that requests share, and the source that replaces it as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from doxa.data.beliefs import Beliefs
+from doxa.errors import CannotAnswer
+from doxa.model import Model
+from doxa.server.name_index import NameIndex
+from doxa.slots import ENTITY_SLOTS, Slot
+
+log = logging.getLogger(__name__)
+
+READ_ONLY = "this server is read-only: it serves a model folder"
+SERVE_STORE = "serve a knowledge base: doxa serve kb.db"
+
+
+class Served:
+    """A model version in use. It never changes; a new version is a new `Served`.
+
+    `version` identifies the model in ETags. Results that are slow to compute are kept for as long as the version lives.
+    """
+
+    def __init__(self, model: Model, version: str, number: int | None = None) -> None:
+        self.model, self.version, self.number = model, version, number
+        self.etag = f'"{version}"'
+        self._results: dict[Hashable, Any] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def entities(self) -> NameIndex:
+        """The index of entity names, ordered by number of facts."""
+        return NameIndex(self.model.vocabularies.entities.names, self._degrees)
+
+    @cached_property
+    def relations(self) -> NameIndex:
+        """The index of relation names, ordered by number of facts."""
+        return NameIndex(self.model.vocabularies.relations.names, self.model.known.counts)
+
+    @property
+    def _degrees(self) -> Any:
+        from doxa.curation.map import degrees
+
+        return degrees(self.model.known.triples, len(self.model.vocabularies.entities))
+
+    def warm(self) -> Served:
+        """Do once what the first request would have to wait for."""
+        model = self.model
+        if len(self.entities) and len(self.relations) and len(model.train):
+            head, relation, _ = model.train[0].tolist()
+            names = model.vocabularies
+            for slot, answers in zip((*ENTITY_SLOTS, Slot.RELATION), ("entity", "entity", "relation"), strict=True):
+                question = [names.entities[head], names.relations[relation], names.entities[head]]
+                question[slot] = "?"
+                try:
+                    model.must_answer(answers)
+                    model.ask([(question[0], question[1], question[2])], top=1)
+                except CannotAnswer:
+                    log.debug("the model answers no %s questions", answers)
+        return self
+
+    def kept(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """A result computed once for this version; others wait for the first that asks."""
+        if key not in self._results:
+            with self._lock:
+                if key not in self._results:
+                    self._results[key] = compute()
+        return self._results[key]
+
+
+def manifest_version(folder: Path) -> str:
+    """A short checksum of a model folder's manifest, which holds the checksums of its files."""
+    from doxa.storage.folders import MANIFEST
+
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()[:16]
+
+
+class Source:
+    """What a server serves: the model of a folder. `current` is replaced as a whole, so that no request waits."""
+
+    kb: Any = None
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._current: Served | None = None
+
+    @property
+    def name(self) -> str:
+        """What is served, to show."""
+        return self.folder.name
+
+    @property
+    def ready(self) -> bool:
+        return self._current is not None
+
+    @property
+    def current(self) -> Served:
+        """The model in use."""
+        if self._current is None:
+            raise CannotAnswer("no model is live", "train one, or publish a version")
+        return self._current
+
+    def refresh(self) -> bool:
+        """Load the model if it is new; whether it was."""
+        if self._current is None:
+            version = manifest_version(self.folder) if self.folder.is_dir() else ""
+            self._current = Served(Model.load(self.folder), version).warm()
+            return True
+        return False
+
+    def versions(self) -> list[dict[str, Any]]:
+        """The versions of the model."""
+        served = self.current
+        return [{"id": served.version, "state": "live", "version": served.version, "figures": {}}]
+
+    def beliefs(self, split: str | None = None) -> Iterator[pl.DataFrame]:
+        """The beliefs that are known, or those of one split, as frames."""
+        model = self.current.model
+        parts = {"train": model.train, "valid": model.valid, "test": model.train[:0]}
+        facts = model.known.triples if split is None else parts[split]
+        yield from Beliefs.from_triples(model.vocabularies, facts).frames()
+
+    def store(self) -> Any:
+        """The knowledge base to write to; a model folder has none."""
+        raise CannotAnswer(READ_ONLY, SERVE_STORE)

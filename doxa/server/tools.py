@@ -1,0 +1,172 @@
+"""Tools of language models (MCP): ask, judge, explain, similar, complete; `propose` writes to the review queue only."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any
+
+import anyio.to_thread
+import polars as pl
+from mcp.server.mcpserver import Context as ToolContext
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
+from starlette.types import Receive, Scope, Send
+
+from doxa import __version__
+from doxa.errors import DoxaError
+from doxa.server.problems import refusal
+from doxa.server.schemas import LONGEST_NAME
+from doxa.server.security import Principal
+from doxa.server.served import Source
+
+ABOUT = """Answers about a knowledge base with calibrated probabilities. Names must be those of the knowledge base: an
+unknown name is an error that offers the nearest names. Check a claim with `judge`; a credence is the probability that
+the claim is true. `propose` puts a claim before human reviewers; nothing else here writes."""
+
+Name = Annotated[str, Field(max_length=LONGEST_NAME)]
+Count = Annotated[int, Field(ge=1, le=1000)]
+Work = Callable[[], Any]
+
+
+async def in_thread(work: Work) -> Any:
+    """Run a function beside the event loop."""
+    return await anyio.to_thread.run_sync(work)
+
+
+def tool_server(
+    source: Source,
+    sender: Callable[[ToolContext], Principal],
+    run: Callable[[Work], Awaitable[Any]] = in_thread,
+) -> MCPServer:
+    """The tools of a source. `sender` says who calls; `run` runs what takes long."""
+    server: MCPServer = MCPServer("doxa", instructions=ABOUT, version=__version__, log_level="WARNING")
+
+    async def result(work: Work) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = await run(work)
+        except DoxaError as fault:
+            raise ToolError(str(fault)) from fault
+        return answer
+
+    _add_questions(server, source, result)
+    _add_search(server, source, result)
+
+    @server.tool()
+    async def propose(
+        head: Name, relation: Name, tail: Name, context: ToolContext, note: Name | None = None
+    ) -> dict[str, Any]:
+        """Propose a belief for review by a curator; it changes nothing until somebody accepts it."""
+        who = sender(context)
+        if not who.may("curator"):
+            raise ToolError("to propose needs the token of a curator")
+        return await result(lambda: proposed(source, who, (head, relation, tail), note))
+
+    return server
+
+
+def _add_questions(server: MCPServer, source: Source, result: Callable[[Work], Awaitable[dict[str, Any]]]) -> None:
+    @server.tool()
+    async def ask(
+        head: Name = "?",
+        relation: Name = "?",
+        tail: Name = "?",
+        mention: Name | None = None,
+        top: Count = 10,
+        new_only: bool = False,
+    ) -> dict[str, Any]:
+        """The most probable answers for the missing part of a belief: leave exactly one of head, relation, tail out.
+        `mention` is a sentence that helps to find the relation; `new_only` leaves out known facts."""
+        question = (head or "?", relation or "?", tail or "?", mention or None)
+        return await result(lambda: source.current.model.ask([question], top, new_only)[0].as_dict())
+
+    @server.tool()
+    async def judge(head: Name, relation: Name, tail: Name, mention: Name | None = None) -> dict[str, Any]:
+        """The credence of a belief, and whether it is judged true, false or unknown."""
+
+        def work() -> Any:
+            row = (head, relation, tail) if mention is None else (head, relation, tail, mention, None)
+            return source.current.model.judge([row]).as_dict()
+
+        return await result(work)
+
+    @server.tool()
+    async def explain(head: Name, relation: Name, tail: Name, mention: Name | None = None) -> dict[str, Any]:
+        """Why a belief has its credence: terms, similar facts, runners-up, and influential training beliefs."""
+
+        def work() -> Any:
+            explanation = source.current.model.explain(head, relation, tail, mention).as_dict()
+            explanation.pop("neighborhood", None)
+            return explanation
+
+        return await result(work)
+
+
+def _add_search(server: MCPServer, source: Source, result: Callable[[Work], Awaitable[dict[str, Any]]]) -> None:
+    @server.tool()
+    async def similar(entity: Name, top: Count = 10) -> dict[str, Any]:
+        """The entities most similar to one."""
+        return await result(lambda: source.current.model.similar(entity, top).as_dict())
+
+    @server.tool()
+    async def complete(
+        entities: Annotated[list[Name], Field(max_length=100)] = [],  # noqa: B006
+        relations: Annotated[list[Name], Field(max_length=100)] = [],  # noqa: B006
+        min_credence: Annotated[float, Field(ge=0, le=1)] = 0.2,
+        top: Count = 20,
+    ) -> dict[str, Any]:
+        """The most credible beliefs that the knowledge base lacks, about some entities or relations or all."""
+
+        def work() -> Any:
+            model = source.current.model
+            return model.complete(entities=entities, relations=relations, min_credence=min_credence, top=top).as_dict()
+
+        return await result(work)
+
+    @server.tool()
+    async def names(
+        query: Name, kind: str = "entity", limit: Annotated[int, Field(ge=1, le=100)] = 10
+    ) -> dict[str, Any]:
+        """Names of entities (or relations, with kind="relation") that begin with the query or resemble it."""
+
+        def work() -> Any:
+            index = source.current.relations if kind == "relation" else source.current.entities
+            return {"names": [match._asdict() for match in index.search(query[:1000], min(limit, 100))]}
+
+        return await result(work)
+
+
+def proposed(source: Source, who: Principal, triple: tuple[str, str, str], note: str | None) -> dict[str, Any]:
+    """Put a belief into the review queue with the model's credence; ½ where the model does not know a name."""
+    kb = source.store().signed_by(who.name)
+    judged = source.current.model.judge([triple]).as_dict()["beliefs"][0]
+    credence = 0.5 if judged["credence"] is None else judged["credence"]
+    names = dict(zip(("head", "relation", "tail"), triple, strict=True))
+    row = {**names, "credence": credence, "proposed_by": who.name, "note": note, "verdict": judged["verdict"]}
+    table = pl.DataFrame([row], schema_overrides={"note": pl.String})
+    count = kb.queue.propose(table, "missing", settings={"proposed_by": who.name})
+    state = "in the review queue" if count else "not queued: it is known, decided, or in somebody's hands already"
+    return {"proposed": count, "credence": judged["credence"], "verdict": judged["verdict"], "state": state}
+
+
+class ToolRoute:
+    """The tools over streamable HTTP: an ASGI application for readers."""
+
+    def __init__(self, server: MCPServer) -> None:
+        server.streamable_http_app(stateless_http=True, json_response=True)
+        self.sessions = server.session_manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal: Principal = scope["state"]["principal"]
+        if not principal.may("reader"):
+            refused = refusal(401, "this needs a token", headers={"WWW-Authenticate": 'Bearer realm="doxa"'})
+            await refused(scope, receive, send)
+        else:
+            await self.sessions.handle_request(scope, receive, send)
+
+
+def http_sender(context: ToolContext) -> Principal:
+    """Who sent the request that a tool is called by."""
+    request: Any = context.request_context.request
+    principal: Principal = request.scope["state"]["principal"]
+    return principal

@@ -1,0 +1,183 @@
+"""Who may do what: every route with every role; hosts, origins, limits and headers."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi")
+
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+
+from doxa.server.app import Options, create_app
+from doxa.server.limits import Limits, Rate
+from doxa.server.security import ROLES, rule_of
+from doxa.server.served import Source
+from tests.server.conftest import ADMIN, TOKEN
+
+PUBLIC = {"/", "/healthz", "/readyz", "/api/v1/openapi.json", "/api/v1/me"}
+READING = ("GET", "HEAD")
+POSTED_READS = {"/api/v1/ask", "/api/v1/judge"}
+MOUNTS = {"/static", "/mcp"}
+"""Applications with a path of their own, each with a test of its own."""
+
+
+def walk(routes):
+    """Every route with its path; those of a router that was included may still be within it."""
+    for route in routes:
+        if hasattr(route, "original_router"):
+            yield from walk(route.original_router.routes)
+        else:
+            yield route.path, route
+
+
+ROUTES = [
+    (method, path, route)
+    for path, route in walk(create_app(Source(Path("nothing"))).routes)
+    if isinstance(route, APIRoute)
+    for method in sorted(route.methods)
+]
+
+
+def test_there_is_nothing_but_routes_with_a_rule_and_known_mounts():
+    paths = {path for _, path, _ in ROUTES}
+    assert len(paths) > 30
+    others = [(path, route) for path, route in walk(create_app(Source(Path("nothing"))).routes)
+              if not isinstance(route, APIRoute)]  # fmt: skip
+    assert {path for path, _ in others} == MOUNTS
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ROUTES, ids=lambda part: part if isinstance(part, str) else "")
+def test_every_route_states_a_rule(method, path, route):
+    rule = rule_of(route)
+    assert rule is not None, f"{path} states no rule"
+    if path in PUBLIC:
+        assert rule.role is None
+    elif method in READING or path in POSTED_READS or path in ("/metrics",):
+        assert rule.role in ("reader", "admin")
+    else:
+        assert rule.role in ("curator", "admin")
+
+
+def test_each_role_may_do_what_the_rule_of_each_route_says(store, tokens):
+    """Requests with an empty body, so that what is allowed is refused for another reason than the role."""
+    for who, headers in tokens.items():
+        role = {"owner": "admin", "nobody": "reader"}.get(who, who)
+        for method, path, route in ROUTES:
+            needed = rule_of(route).role
+            allowed = needed is None or ROLES.index(role) >= ROLES.index(needed)
+            address = path.replace("{number}", "999").replace("{name}", "x").replace("{name:path}", "x")
+            body = {"json": {}} if method == "POST" and path != "/api/v1/beliefs/import" else {}
+            status = store.request(method, address, headers=headers, **body).status_code
+            if allowed:
+                assert status not in (401, 403, 500), (who, method, path, status)
+            else:
+                assert status == (401 if who == "nobody" else 403), (who, method, path, status)
+
+
+def test_a_wrong_token_is_refused_everywhere_even_for_reading(store):
+    wrong = {"Authorization": "Bearer wrong"}
+    assert {store.get(path, headers=wrong).status_code for path in ("/api/v1/models", "/metrics", "/")} == {401}
+
+
+def test_many_wrong_tokens_are_slowed_down_but_the_right_one_is_not(folder):
+    with TestClient(
+        create_app(Source(folder), Options(token=TOKEN), Limits(failures=3)), base_url="http://[::1]"
+    ) as client:
+        tries = [client.get("/healthz", headers={"Authorization": f"Bearer {n}"}).status_code for n in range(5)]
+        assert tries == [401, 401, 401, 429, 429]
+        assert client.get("/api/v1/models", headers=ADMIN).status_code == 200
+
+
+def test_without_a_token_other_machines_read_nothing(folder):
+    served = create_app(Source(folder), Options(token=TOKEN))
+    with TestClient(served, base_url="http://127.0.0.1", client=("192.0.2.7", 50000)) as client:
+        assert client.get("/api/v1/models").status_code == 401
+        assert client.get("/api/v1/models", headers=ADMIN).status_code == 200
+        assert client.get("/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded", "X-Real-IP"])
+def test_a_forwarded_request_is_not_of_this_machine(client, header):
+    assert client.get("/api/v1/models").status_code == 200
+    assert client.get("/api/v1/models", headers={header: "127.0.0.1"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:8000", 200), ("192.0.2.1", 200), ("kb.example", 200),
+        ("evil.example", 421), ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 421),
+        ("user@localhost", 421),
+    ],
+)  # fmt: skip
+def test_no_foreign_host_name_leads_here(folder, host, status):
+    with TestClient(create_app(Source(folder), Options(hosts=("kb.example",))), base_url="http://127.0.0.1") as client:
+        assert client.get("/healthz", headers={"Host": host}).status_code == status
+
+
+def test_other_sites_may_not_use_the_server_unless_they_are_allowed(folder, client):
+    foreign = {"Origin": "https://evil.example"}
+    assert client.get("/api/v1/models", headers=foreign).status_code == 403
+    assert client.post("/api/v1/review/undo", headers=foreign | ADMIN, json={}).status_code == 403
+    assert client.get("/api/v1/models", headers={"Origin": "null"}).status_code == 403
+    assert client.get("/api/v1/models", headers={"Origin": "http://127.0.0.1"}).status_code == 200
+    allowing = create_app(Source(folder), Options(token=TOKEN, origins=("https://good.example",)))
+    with TestClient(allowing, base_url="http://127.0.0.1") as other:
+        response = other.get("/api/v1/models", headers={"Origin": "https://good.example"})
+        assert response.headers["access-control-allow-origin"] == "https://good.example"
+        assert other.get("/api/v1/models", headers=foreign).status_code == 403
+
+
+def test_the_printed_address_becomes_a_cookie(client):
+    response = client.get("/", params={"token": TOKEN}, follow_redirects=False)
+    cookie = response.headers["set-cookie"].lower()
+    assert response.status_code == 303
+    assert response.headers["location"] == "/"
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert client.get("/", params={"token": "wrong"}, follow_redirects=False).status_code == 401
+    client.cookies.clear()
+    name = client.get("/api/v1/me", headers={"Cookie": f"doxa_token={TOKEN}"}).json()
+    assert name == {"name": "admin", "role": "admin", "writable": False}
+    assert client.get("/api/v1/me").json()["role"] == "reader"
+
+
+def test_every_response_has_a_strict_policy(client):
+    for path in ("/", "/api/v1/models", "/nothing", "/static/index.html"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe-inline" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_the_page_is_served_and_nothing_beside_it(client):
+    assert client.get("/").headers["content-type"].startswith("text/html")
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/..%2fapp.py"):
+        assert client.get(path).status_code == 404
+
+
+def test_a_bucket_fills_with_time():
+    now = [0.0]
+    rate = Rate(10, 2, lambda: now[0])
+    assert [rate.take("a"), rate.take("a"), rate.take("a"), rate.take("b")] == [True, True, False, True]
+    now[0] = 0.1
+    assert [rate.take("a"), rate.take("a")] == [True, False]
+
+
+def test_too_many_requests_are_refused(folder):
+    with TestClient(create_app(Source(folder), limits=Limits(rate=0.001, burst=2)), base_url="http://[::1]") as client:
+        assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_model_folder_is_read_only(client):
+    for path, body in {
+        "/api/v1/beliefs": {"head": "a", "relation": "b", "tail": "c"},
+        "/api/v1/review/next": None,
+        "/api/v1/jobs": {"kind": "update"},
+        "/api/v1/models/rollback": None,
+        "/api/v1/accounts": {"name": "x"},
+    }.items():
+        response = client.post(path, headers=ADMIN, json=body)
+        assert (response.status_code, "serve a knowledge base" in response.json()["hints"][0]) == (409, True), path

@@ -1,0 +1,99 @@
+"""The tools of language models, called by a client of the official SDK."""
+
+import anyio
+import pytest
+
+pytest.importorskip("mcp")
+
+from mcp import Client
+
+from doxa.server.living import StoreSource
+from doxa.server.security import Principal
+from doxa.server.served import Source
+from doxa.server.tools import proposed, tool_server
+
+CURATOR, READER = Principal("agent", "curator"), Principal("agent", "reader")
+
+
+def called(source, calls, who=CURATOR):
+    """The results of calls, in order."""
+    results = []
+
+    async def run():
+        async with Client(tool_server(source, lambda context: who)) as client:
+            for name, arguments in calls:
+                results.append(await client.call_tool(name, arguments))
+
+    source.refresh()
+    anyio.run(run)
+    return results
+
+
+def test_ten_questions_have_the_library_s_answers(folder, model):
+    names, source = model.vocabularies, Source(folder)
+    facts = [(names.entities[h], names.relations[r], names.entities[t]) for h, r, t in model.train[:10].tolist()]
+    answers = called(source, [("ask", {"head": head, "relation": relation, "top": 3}) for head, relation, _ in facts])
+    for (head, relation, _), answer in zip(facts, answers, strict=True):
+        expected = [one.name for one in model.tails(head, relation, 3)]
+        assert [one["name"] for one in answer.structured_content["answers"]] == expected
+
+
+def test_each_tool_answers_and_errors_are_the_library_s(folder, model):
+    h, r, t = model.train[0].tolist()
+    names = model.vocabularies
+    belief = {"head": names.entities[h], "relation": names.relations[r], "tail": names.entities[t]}
+    judged, explained, near, new, typed, wrong, refused = called(
+        Source(folder),
+        [
+            ("judge", belief),
+            ("explain", belief),
+            ("similar", {"entity": belief["head"]}),
+            ("complete", {"min_credence": 0, "top": 2}),
+            ("names", {"query": belief["head"]}),
+            ("ask", {"head": belief["head"] + "x", "relation": belief["relation"]}),
+            ("propose", belief),
+        ],
+    )
+    assert judged.structured_content["beliefs"][0]["known"]
+    assert set(explained.structured_content["terms"]) == {"Pr(h|r,t)", "Pr(r|h,t,m)", "Pr(t|h,r)"}
+    assert near.structured_content["entity"] == belief["head"]
+    assert len(new.structured_content["proposals"]) == 2
+    assert typed.structured_content["names"][0]["name"] == belief["head"]
+    assert wrong.is_error
+    assert "Did you mean" in wrong.content[0].text
+    assert refused.is_error
+    assert "read-only" in refused.content[0].text
+
+
+def test_a_proposal_goes_to_the_review_queue_and_nowhere_else(kb):
+    source = StoreSource(kb)
+    source.refresh()
+    before = kb.status()["beliefs"]
+    claim = ("0,0", "right", "5,5")
+    result = proposed(source, CURATOR, claim, "read somewhere")
+    assert result["proposed"] == 1
+    assert (kb.status()["beliefs"], kb.holds(*claim)) == (before, False)
+    waiting = kb.queue.claim()
+    assert (waiting.triple, waiting.evidence["proposed_by"], waiting.evidence["note"]) == (
+        claim,
+        "agent",
+        "read somewhere",
+    )
+    assert proposed(source, CURATOR, ("0,0", "right", "1,0"), None)["proposed"] == 0
+    assert proposed(source, CURATOR, ("new", "right", "5,5"), None)["credence"] is None
+
+
+def test_readers_may_not_propose(kb):
+    (refused,) = called(StoreSource(kb), [("propose", {"head": "a", "relation": "b", "tail": "c"})], READER)
+    assert refused.is_error
+    assert kb.queue.counts()["open"] == 0
+
+
+def test_tools_over_http_need_a_reader(client, folder):
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    response = client.post("/mcp", json=message, headers=headers)
+    assert {tool["name"] for tool in response.json()["result"]["tools"]} == {
+        "ask", "judge", "explain", "similar", "complete", "names", "propose",
+    }  # fmt: skip
+    assert client.post("/mcp", json=message, headers=headers | {"X-Forwarded-For": "192.0.2.1"}).status_code == 401
