@@ -11,7 +11,19 @@ from typing import Annotated, Any
 import typer
 
 from doxa import __version__
-from doxa.cli import about, benchmarks, curation, data, evaluation, exploration, models, questions, signals, tuning
+from doxa.cli import (
+    about,
+    benchmarks,
+    curation,
+    data,
+    evaluation,
+    exploration,
+    indexing,
+    models,
+    questions,
+    signals,
+    tuning,
+)
 from doxa.cli import lab as reproduction
 from doxa.cli.hints import FAILURE, INTERRUPTED, error_text, exit_code, system_text, unexpected_text
 from doxa.errors import DoxaError, UsageError
@@ -35,6 +47,7 @@ DASHED_NAMES = {"ignore_unknown_options": True}
 app.command()(models.train)
 app.command()(tuning.tune)
 app.command()(models.calibrate)
+app.command()(indexing.index)
 app.command()(models.info)
 app.command()(models.check)
 app.command(context_settings=DASHED_NAMES)(questions.ask)
