@@ -181,7 +181,9 @@ class Model:
         """The index of these weights, where it is wanted; None stands for wanted from `INDEX_FROM` entities on."""
         index = self.index if self.index is not None and self.index.pbe is self.pbe else None
         if wanted and index is None:
-            raise CannotAnswer("the model has no index of its weights", "build one: model.build_index()", remedy="index")
+            raise CannotAnswer(
+                "the model has no index of its weights", "build one: model.build_index()", remedy="index"
+            )
         large = len(self.vocabularies.entities) >= INDEX_FROM
         return index if wanted or (wanted is None and large) else None
 
@@ -280,6 +282,7 @@ class Model:
         contradicting: bool = True,
         memory: int = 0,
         report: Callable[[SearchProgress], None] | None = None,
+        use_index: bool | None = None,
     ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
         from doxa.curation.complete import complete
@@ -294,6 +297,7 @@ class Model:
             contradicting=contradicting,
             memory=memory,
             report=report,
+            use_index=use_index,
         )
 
     def audit(

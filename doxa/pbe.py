@@ -2,8 +2,8 @@
 
     Pr(h, r, t, m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)                          (Eq. 1)
 
-The only place where a softmax over entities or relations is written. Every softmax here is exact; `doxa.index` estimates
-its sum of exponentials where there are millions of entities.
+The only place where a softmax over entities or relations is written. Every softmax here is exact; where there are
+millions of entities, `doxa.index` estimates its sum of exponentials.
 
 A self-loop ⟨e, r, e⟩ is as rare among the answers as it is among the training facts of r. Without this, a translation
 with a short vector r answers (e, r, ?) with e itself:

@@ -12,6 +12,7 @@ from doxa.cli.options import (
     BaseRateOption,
     ForceOption,
     FormatOption,
+    IndexOption,
     MemoryOption,
     ModelFolder,
     OnErrorOption,
@@ -55,6 +56,7 @@ def complete(
     top: Annotated[int, typer.Option(help="Maximum number of proposals.", min=1)] = 10_000,
     base_rate: MissingOption = 0.1,
     contradicting: ContradictingOption = True,
+    use_index: IndexOption = None,
     memory: MemoryOption = "",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search that --out was begun with.")] = False,
 ) -> None:
@@ -90,7 +92,7 @@ def complete(
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
             base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
-            checkpoint=unfinished, resume=resume,
+            checkpoint=unfinished, resume=resume, use_index=use_index,
         )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
     unfinished.unlink(missing_ok=True)

@@ -28,6 +28,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
+from doxa.index.entity_index import EntityIndex
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
@@ -155,6 +156,7 @@ def complete(
     report: Callable[[SearchProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
+    use_index: bool | None = None,
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
@@ -165,7 +167,8 @@ def complete(
     credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
-    search; `resume` continues from it.
+    search; `resume` continues from it. With `use_index`, sums over all entities are estimated by the model's index; by
+    default so from a million entities on, if there is one.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
@@ -178,10 +181,11 @@ def complete(
     ids = names.relations.require(relations) if relations else np.arange(len(names.relations))
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
     missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
-    search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report)
+    index = model.answering_index(use_index)
+    search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report, index)
     search.run(np.unique(ids).tolist(), checkpoint, resume)
     best = search.finish()
-    terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory)
+    terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory, index=index)
     return Proposals(
         vocabularies=names,
         triples=best.triples,
@@ -220,9 +224,14 @@ class _Search:
     """The best candidates so far."""
 
     def __init__(
-        self, model: Model, options: SearchOptions, memory: int, report: Callable[[SearchProgress], None] | None
+        self,
+        model: Model,
+        options: SearchOptions,
+        memory: int,
+        report: Callable[[SearchProgress], None] | None,
+        index: EntityIndex | None = None,
     ) -> None:
-        self.model, self.options, self.memory, self.report = model, options, memory, report
+        self.model, self.options, self.memory, self.report, self.index = model, options, memory, report, index
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
         self.single = {slot: model.known.several_answers(slot) < RARELY for slot in ENTITY_SLOTS}
@@ -257,7 +266,8 @@ class _Search:
         """Search relation by relation, with progress and checkpoints."""
         model, done = self.model, 0
         work = [relation for relation in relations if self.pools.cost(relation)]
-        fingerprint = _fingerprint(model, [work, asdict(self.options)])
+        options: list[Any] = [work, asdict(self.options)]
+        fingerprint = _fingerprint(model, options if self.index is None else [*options, self.index.summary.as_dict()])
         if resume and checkpoint is not None:
             done = self._restore(Checkpoint.load(checkpoint), fingerprint)
         cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
@@ -288,7 +298,7 @@ class _Search:
         """The candidates of one relation, about the entities asked for."""
         if self._every is None:
             model, depth = self.model, BEST if self.about is None else DEPTH
-            return candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory, depth)
+            return candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory, depth, self.index)
         first, last = np.searchsorted(self._every.relation, [relation, relation + 1])
         table = self._every.take(np.arange(first, last))
         if self.about is None:

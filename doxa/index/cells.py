@@ -89,9 +89,7 @@ def make_cells(vectors: Tensor, heads: Ids, tails: Ids, centroids: NDArray[np.fl
     ends = np.cumsum(sizes.ravel()).reshape(-1, 3)
     bounds = np.concatenate([ends[:, :1] - sizes[:, :1], ends], axis=1)
     spread = np.sqrt(np.bincount(cell, squares) / sizes.sum(1) / vectors.shape[1])
-    return Cells(
-        torch.from_numpy(centroids[present]), torch.from_numpy(spread.astype(np.float32)), ids[order], bounds
-    )
+    return Cells(torch.from_numpy(centroids[present]), torch.from_numpy(spread.astype(np.float32)), ids[order], bounds)
 
 
 def nearest(vectors: Tensor, ids: Ids, centroids: NDArray[np.float32]) -> tuple[Ids, NDArray[np.float64]]:

@@ -1,8 +1,8 @@
 """EntityIndex: the best answers to an entity query and their probabilities, from a small part of the entities.
 
-    1. D of the query with all centroids orders the cells.
-    2. faiss searches the first cells; their best members are the shortlist, whose logits are computed exactly.
-    3. The sum of exponentials is that of the shortlist and of a sample of the rest (`doxa.index.sampling`).
+1. D of the query with all centroids orders the cells.
+2. faiss searches the first cells; their best members are the shortlist, whose logits are computed exactly.
+3. The sum of exponentials is that of the shortlist and of a sample of the rest (`doxa.index.sampling`).
 """
 
 from __future__ import annotations
@@ -63,6 +63,13 @@ class IndexSummary:
         return asdict(self)
 
 
+class Subset(NamedTuple):
+    """Candidates of a slot, sorted, and their mask; no mask stands for all members."""
+
+    ids: Ids
+    mask: Mask | None
+
+
 class _Queries(NamedTuple):
     """A block of queries: their batch, their targets (B, d), and the logits of the centroids, (B, C)."""
 
@@ -87,12 +94,11 @@ class EntityIndex:
         *,
         temperature: float = 1.0,
         without: Pairs | None = None,
-        among: Ids | None = None,
+        among: Subset | None = None,
     ) -> Iterator[Distribution]:
         """For each query the softmax of its slot (Eqs 8, 9) with the best candidates as columns, `count` or more.
 
-        `without` pairs queries with ids that are no candidates. `among` restricts the columns, not the softmax, to
-        these ids, which are candidates of the slot.
+        `without` pairs queries with ids that are no candidates. `among` restricts the columns, not the softmax.
         """
         left_out = _by_query(without, len(batch))
         indexed = np.array([len(ids) <= MOST_KNOWN for ids in left_out], bool)
@@ -113,11 +119,18 @@ class EntityIndex:
                 torch.tensor([total.relative_error]),
             )
 
+    def subset(self, candidates: Ids) -> Subset:
+        """These sorted candidates of a slot, to search among them."""
+        return Subset(candidates, mask_of(_member(self.cells.members, candidates)))
+
     @torch.no_grad()
     def log_totals(
         self, slot: Slot, batch: Batch, columns: Ids, logits: Tensor, without: Pairs | None = None
     ) -> Tensor:
-        """log Σ exp of each query, (B,), where the logits of these sorted candidates are known, (B, C), −∞ = left out."""
+        """log Σ exp of each query, (B,), where the logits of these sorted candidates are known, (B, C).
+
+        −∞ marks a candidate that is left out; `without` is as in `distributions`.
+        """
         queries, left_out = self._queries(slot, batch), _by_query(without, len(batch))
         totals = [
             self._log_total(slot, _row(batch, row), queries.logits[row], columns, logits[row], ids).value
@@ -153,11 +166,10 @@ class EntityIndex:
         count: int,
         left_out: list[Ids],
         indexed: NDArray[np.bool_],
-        among: Ids | None,
+        among: Subset | None,
     ) -> list[Ids]:
         """The best candidates of each query by their codes, by id and sorted; none for a query that is not indexed."""
-        candidates = self.pbe.seen[slot].numpy() if among is None else among
-        mask = self._mask(slot) if among is None else mask_of(np.isin(self.cells.members, among))
+        candidates, mask = among or Subset(self.pbe.seen[slot].numpy(), self._mask(slot))
         ranking, shortlists = self._ranking(slot, queries), [np.zeros(0, np.int64)] * len(left_out)
         more = np.array([1 << (len(ids) - 1).bit_length() if len(ids) else 0 for ids in left_out])
         for extra in np.unique(more[indexed]).tolist():
@@ -220,11 +232,11 @@ class EntityIndex:
         return log_total(logits.double().numpy(), drawn[inverse], log_chance)
 
 
-def _restricted(distribution: Distribution, among: Ids | None) -> Distribution:
-    """The distribution with these sorted candidates alone as columns."""
+def _restricted(distribution: Distribution, among: Subset | None) -> Distribution:
+    """The distribution with these candidates alone as columns."""
     if among is None:
         return distribution
-    columns = torch.from_numpy(among)
+    columns = torch.from_numpy(among.ids)
     logits = distribution.logits[:, torch.searchsorted(distribution.columns, columns)]
     return Distribution(logits, distribution.log_total, columns)
 
@@ -246,4 +258,4 @@ def _member(ids: Ids, sorted_set: Ids) -> NDArray[np.bool_]:
     if not len(sorted_set):
         return np.zeros(len(ids), bool)
     place = np.minimum(np.searchsorted(sorted_set, ids), len(sorted_set) - 1)
-    return sorted_set[place] == ids
+    return np.asarray(sorted_set[place] == ids)

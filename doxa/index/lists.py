@@ -71,9 +71,7 @@ class Lists:
             index = faiss.IndexIVFFlat(middle, width, len(cells), faiss.METRIC_L1)
         else:
             kind = faiss.METRIC_L2 if metric == "L2" else faiss.METRIC_INNER_PRODUCT
-            index = faiss.IndexIVFScalarQuantizer(
-                middle, width, len(cells), faiss.ScalarQuantizer.QT_8bit, kind, True
-            )
+            index = faiss.IndexIVFScalarQuantizer(middle, width, len(cells), faiss.ScalarQuantizer.QT_8bit, kind, True)
         sample = np.random.default_rng(0).permutation(len(cells.members))[:BLOCK]
         index.train(_array(vectors[torch.from_numpy(np.sort(cells.members[sample]))]))
         number = np.repeat(np.arange(len(cells)), cells.sizes)
@@ -103,9 +101,7 @@ class Lists:
         else:
             engine().write_index(self.index, str(path))
 
-    def search(
-        self, points: Tensor, cells: Ids, scores: NDArray[np.float32], count: int, mask: Mask | None
-    ) -> Ids:
+    def search(self, points: Tensor, cells: Ids, scores: NDArray[np.float32], count: int, mask: Mask | None) -> Ids:
         """The places of the `count` best members of these cells for each point, (B, d), (B, P) → (B, count); −1 = none.
 
         `scores` (B, P) are the inner products of points and centroids; distances do not need them. With a `mask`, only

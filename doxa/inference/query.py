@@ -59,8 +59,8 @@ def ask(
     for group in _groups(model, asked):
         slot, queries, temperature = group.slot, group.queries, group.temperature
         if index is not None and slot is not Slot.RELATION:
-            for number, candidates, error in _by_index(model, index, group, top, new_only):
-                answers[number], errors[number] = candidates, error
+            for number, best, error in _by_index(model, index, group, top, new_only):
+                answers[number], errors[number] = best, error
             continue
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
