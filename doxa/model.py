@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Vocabularies
 from doxa.errors import CannotAnswer
+from doxa.index.entity_index import EntityIndex
 from doxa.pbe import PBE
 from doxa.systems import why_not
 
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from doxa.storage.vectors import ModelVectors
     from doxa.training.loop import Progress
 
+INDEX_FROM = 1_000_000
+"""Entities from which on questions are answered by the index, if there is one; below, all entities are scored."""
+
 TASKS = ("entity", "relation", "classification", "confidence", "calibration")
 """The tasks of `Model.evaluate`."""
 
@@ -45,7 +49,8 @@ class Model:
 
     `train` and `valid` are the known facts as ids, (n, 3). `known_confidence` is the confidence of each of them in
     that order, NaN where it had none; of length 0 where no fact had any. `calibration` is what was fitted on
-    validation data, `origin` says what the model was trained on, `curve` has one record per epoch.
+    validation data, `origin` says what the model was trained on, `curve` has one record per epoch. `index` answers
+    entity questions over millions of entities, if it was built.
     """
 
     settings: Settings
@@ -57,6 +62,7 @@ class Model:
     known_confidence: Numbers = field(default_factory=lambda: np.zeros(0))
     origin: dict[str, Any] = field(default_factory=dict)
     curve: tuple[dict[str, Any], ...] = ()
+    index: EntityIndex | None = None
 
     @classmethod
     @takes_settings
@@ -156,12 +162,40 @@ class Model:
         return self.ask([(head, "?", tail, mention)], top, new_only)[0]
 
     def ask(
-        self, questions: Sequence[Question], top: int = 10, new_only: bool = False, memory: int = 0
+        self,
+        questions: Sequence[Question],
+        top: int = 10,
+        new_only: bool = False,
+        memory: int = 0,
+        use_index: bool | None = None,
     ) -> list[Answer]:
-        """Answer many questions ⟨head, relation, tail[, mention]⟩ at once, each with '?' for the missing part."""
+        """Answer many questions ⟨head, relation, tail[, mention]⟩ at once, each with '?' for the missing part.
+
+        `use_index` says whether the index answers; by default it does from a million entities on, if there is one.
+        """
         from doxa.inference.query import ask
 
-        return ask(self, questions, top, new_only, memory)
+        return ask(self, questions, top, new_only, memory, use_index)
+
+    def answering_index(self, wanted: bool | None = None) -> EntityIndex | None:
+        """The index of these weights, where it is wanted; None stands for wanted from `INDEX_FROM` entities on."""
+        index = self.index if self.index is not None and self.index.pbe is self.pbe else None
+        if wanted and index is None:
+            raise CannotAnswer(
+                "the model has no index of its weights", "build one: model.build_index()", remedy="index"
+            )
+        large = len(self.vocabularies.entities) >= INDEX_FROM
+        return index if wanted or (wanted is None and large) else None
+
+    def build_index(
+        self, recall: float = 0.95, cells: int = 0, memory: int = 0, report: Callable[[float, str], None] | None = None
+    ) -> Model:
+        """The model with an index that returns this share of the best answers; see `doxa.index.build`."""
+        from doxa.index.build import build
+
+        facts = self.valid if len(self.valid) else self.train
+        index = build(self.pbe, facts, recall, cells, self.settings.seed, memory, report)
+        return replace(self, index=index)
 
     def judge(self, beliefs: Any, memory: int = 0, base_rate: float | None = None) -> Judgment:
         """Credence and verdict (true, false or unknown) of each belief.
@@ -249,6 +283,7 @@ class Model:
         exclude: Any = None,
         memory: int = 0,
         report: Callable[[SearchProgress], None] | None = None,
+        use_index: bool | None = None,
     ) -> Proposals:
         """The most credible new beliefs of the whole knowledge base; see `doxa.curation.complete.complete`."""
         from doxa.curation.complete import complete
@@ -264,6 +299,7 @@ class Model:
             exclude=exclude,
             memory=memory,
             report=report,
+            use_index=use_index,
         )
 
     def audit(

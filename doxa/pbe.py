@@ -2,7 +2,8 @@
 
     Pr(h, r, t, m) = (Pr(h|r,t) · Pr(r|h,t,m) · Pr(t|h,r))^(1/3)                          (Eq. 1)
 
-The only place where a softmax over entities or relations is written. Every softmax here is exact.
+The only place where a softmax over entities or relations is written. Every softmax here is exact; where there are
+millions of entities, `doxa.index` estimates its sum of exponentials.
 
 A self-loop ⟨e, r, e⟩ is as rare among the answers as it is among the training facts of r. Without this, a translation
 with a short vector r answers (e, r, ?) with e itself:
@@ -43,12 +44,14 @@ class Distribution:
     """A softmax over the candidates of each query: Pr = exp(logit − log_total).
 
     `logits` (B, C) are those of the candidates `columns` (C,), given by id and sorted; −∞ marks a candidate that is
-    left out. `log_total` (B,) is the logarithm of the sum of exponentials.
+    left out. `log_total` (B,) is the logarithm of the sum of exponentials. `relative_error` (B,) is the standard error
+    of that sum as a share of it where it is estimated from a sample, None where it is exact.
     """
 
     logits: Tensor
     log_total: Tensor
     columns: Tensor
+    relative_error: Tensor | None = None
 
     @property
     def log_probabilities(self) -> Tensor:

@@ -7,6 +7,7 @@ entities that lie in a country have one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,7 +19,8 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
-from doxa.pbe import PBE
+from doxa.index.entity_index import EntityIndex
+from doxa.pbe import PBE, Distribution, softmax
 from doxa.slots import ENTITY_SLOTS, Slot
 
 SIMILAR_SLOT = 0.3
@@ -29,6 +31,10 @@ with this share it is 93, 63 and 99 %."""
 
 BEST = 5
 """New answers of a query that become candidates."""
+
+
+POOL_SCORED = 50_000
+"""Candidates of a slot that are all scored; an index searches larger pools."""
 
 
 class Pools:
@@ -102,6 +108,15 @@ class CandidateTable:
         return np.column_stack([self.log_pr, np.log(self.ranks), np.log1p(self.known), self.known == 0])
 
 
+@dataclass(frozen=True)
+class _Search:
+    """What is searched: a model, its index if that is used, and the bound of score tables in bytes."""
+
+    pbe: PBE
+    index: EntityIndex | None
+    memory: int
+
+
 class _Answers(NamedTuple):
     """The best new answers of queries for one slot: key of each triple, its logit and rank; and Σ exp of each query.
 
@@ -123,24 +138,26 @@ def candidates(
     about: Ids | None = None,
     memory: int = 0,
     depth: int = BEST,
+    index: EntityIndex | None = None,
 ) -> CandidateTable:
     """The candidates of one relation that are not in `known`.
 
     A triple is a candidate if its tail is one of the BEST new tails of (h, r, ?) in the pool, or its head one of the
     BEST new heads of (?, r, t). With `about`, only queries about these entities are asked, and the `depth` best answers
     to each are looked at: a triple with one of them that is not among these is left out. `memory` bounds the tables of
-    scores in bytes; 0 = automatic.
+    scores in bytes; 0 = automatic. With an `index`, sums over all entities are estimated.
     """
+    search = _Search(pbe, index, memory)
     asked = {slot: pools.of(relation, slot.other) for slot in ENTITY_SLOTS}
     if about is not None:
         asked = {slot: np.intersect1d(entities, about) for slot, entities in asked.items()}
-    answers = {slot: _answers(pbe, known, pools, relation, slot, asked[slot], memory, depth) for slot in ENTITY_SLOTS}
+    answers = {slot: _answers(search, known, pools, relation, slot, asked[slot], depth) for slot in ENTITY_SLOTS}
     keys = np.unique(np.concatenate([part.keys for part in answers.values()]))
     pairs = dict(zip(ENTITY_SLOTS, np.divmod(keys, pbe.entities), strict=True))
     for slot in ENTITY_SLOTS:  # what the other slot's answers are asked in turn
         more = np.setdiff1d(pairs[slot.other], asked[slot])
         if len(more):
-            answers[slot] = _joined(answers[slot], _answers(pbe, known, pools, relation, slot, more, memory))
+            answers[slot] = _joined(answers[slot], _answers(search, known, pools, relation, slot, more))
     logits, ranks = np.zeros(len(keys)), np.full((len(keys), 2), BEST + 1.0)
     for column, part in enumerate(answers.values()):
         place = np.minimum(np.searchsorted(keys, part.keys), max(len(keys) - 1, 0))
@@ -193,29 +210,23 @@ def _answer_pool(pbe: PBE, pools: Pools, relation: int, slot: Slot) -> Ids:
 
 
 def _answers(
-    pbe: PBE,
+    search: _Search,
     known: TripleIndex,
     pools: Pools,
     relation: int,
     slot: Slot,
     entities: Ids,
-    memory: int,
     depth: int = BEST,
 ) -> _Answers:
     """The `depth` best new answers for `slot` to one query per entity of the other slot."""
+    pbe = search.pbe
     pool = _answer_pool(pbe, pools, relation, slot)
     log_total = np.full(pbe.entities, np.nan)
     parts: list[tuple[Ids, Numbers, Ids]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
-    for block in pbe.blocks(len(entities), pbe.entities, memory):
-        queries = entities[block]
-        column = torch.from_numpy(queries)
-        relations = torch.full_like(column, relation)
-        without = known.answers(slot, queries, relations.numpy(), queries)
-        distribution = pbe.distribution(slot, Batch.of_triples(column, relations, column), without=without)
+    for queries, distribution in _distributions(search, known, relation, slot, entities, pool, depth):
         log_total[queries] = distribution.log_total.numpy()
-        places = torch.searchsorted(distribution.columns, torch.from_numpy(pool))
-        logits, best = distribution.logits.index_select(1, places).topk(min(depth, len(pool)), dim=1)
-        answers = pool[best.numpy()]
+        logits, best = distribution.logits.topk(min(depth, distribution.logits.shape[1]), dim=1)
+        answers = distribution.columns.numpy()[best.numpy()]
         asked = np.broadcast_to(queries[:, None], answers.shape)
         head, tail = (asked, answers) if slot is Slot.TAIL else (answers, asked)
         new = torch.isfinite(logits).numpy()
@@ -223,6 +234,35 @@ def _answers(
         parts.append(((head * pbe.entities + tail)[new], logits.double().numpy()[new], ranks[new]))
     keys, values, ranks = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     return _Answers(keys, values, ranks, log_total)
+
+
+def _distributions(
+    search: _Search, known: TripleIndex, relation: int, slot: Slot, entities: Ids, pool: Ids, depth: int
+) -> Iterator[tuple[Ids, Distribution]]:
+    """Queries in blocks, and their softmax over the answers not yet known, with answers of the pool as columns.
+
+    Columns are the whole pool, or the best of it where an index searches a pool above POOL_SCORED.
+    """
+    pbe, index = search.pbe, search.index
+    large = index is not None and len(pool) > POOL_SCORED
+    among = index.subset(pool) if index is not None and large else None
+    columns = torch.from_numpy(pool)
+    for block in pbe.blocks(len(entities), len(pool) if index is not None else pbe.entities, search.memory):
+        queries = entities[block]
+        column = torch.from_numpy(queries)
+        relations = torch.full_like(column, relation)
+        batch = Batch.of_triples(column, relations, column)
+        without = known.answers(slot, queries, relations.numpy(), queries)
+        if index is None:
+            distribution = pbe.distribution(slot, batch, without=without)
+            logits = distribution.logits.index_select(1, torch.searchsorted(distribution.columns, columns))
+            yield queries, Distribution(logits, distribution.log_total, columns)
+        elif among is None:
+            logits = softmax(pbe.answer_logits(slot, batch, columns), columns, without=without).logits
+            yield queries, Distribution(logits, index.log_totals(slot, batch, pool, logits, without), columns)
+        else:
+            by_query = index.distributions(slot, batch, depth, without=without, among=among)
+            yield from zip(queries[:, None], by_query, strict=True)
 
 
 def _joined(first: _Answers, second: _Answers) -> _Answers:

@@ -27,6 +27,7 @@ from doxa.data.batch import Batch
 from doxa.data.beliefs import Beliefs
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
+from doxa.index.entity_index import EntityIndex
 from doxa.pbe import PBE, log_credence
 from doxa.slots import ENTITY_SLOTS, Slot
 
@@ -44,27 +45,41 @@ Report = Callable[[float], None]
 
 @torch.no_grad()
 def log_terms(
-    pbe: PBE, beliefs: Beliefs, mention_exponent: float = 1.0, memory: int = 0, report: Report | None = None
+    pbe: PBE,
+    beliefs: Beliefs,
+    mention_exponent: float = 1.0,
+    memory: int = 0,
+    report: Report | None = None,
+    index: EntityIndex | None = None,
 ) -> Numbers:
-    """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known."""
+    """log Pr(h|r,t), log Pr(r|h,t,m) and log Pr(t|h,r) of each belief, (n, 3), in blocks; all names must be known.
+
+    With an `index`, sums over all entities are estimated.
+    """
     terms = np.zeros((len(beliefs), 3))
     totals = {}
     for place, slot in enumerate(ENTITY_SLOTS):
-        totals[slot] = _log_totals(pbe, slot, beliefs, memory, report and _part(report, place / 2, 1 / 2))
+        totals[slot] = _log_totals(pbe, slot, beliefs, memory, report and _part(report, place / 2, 1 / 2), index)
     for rows in _blocks(pbe, beliefs, memory):
         block = {slot: total[rows] for slot, total in totals.items()}
         terms[rows] = pbe.log_terms(Batch.of(beliefs, rows), mention_exponent, block).double().numpy()
     return terms
 
 
-def _log_totals(pbe: PBE, slot: Slot, beliefs: Beliefs, memory: int, report: Report | None) -> Tensor:
+def _log_totals(
+    pbe: PBE, slot: Slot, beliefs: Beliefs, memory: int, report: Report | None, index: EntityIndex | None
+) -> Tensor:
     """The logarithm of the sum of exponentials of each belief's query, (n,); equal queries are asked once."""
     queries = beliefs.relation * pbe.entities + beliefs.triples[:, slot.other]
     _, first, query = np.unique(queries, return_index=True, return_inverse=True)
     triples = torch.from_numpy(beliefs.triples[first].T.copy())
     totals = torch.zeros(len(first), dtype=pbe.log_loop_factor.dtype)
     for rows in pbe.blocks(len(first), memory=memory):
-        totals[rows] = pbe.distribution(slot, Batch.of_triples(*triples[:, rows])).log_total
+        batch = Batch.of_triples(*triples[:, rows])
+        if index is None:
+            totals[rows] = pbe.distribution(slot, batch).log_total
+        else:
+            totals[rows] = torch.cat([part.log_total for part in index.distributions(slot, batch, 1)])
         if report:
             report((rows[-1] + 1) / len(first))
     return totals[query]

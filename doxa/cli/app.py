@@ -18,6 +18,7 @@ from doxa.cli import (
     data,
     evaluation,
     exploration,
+    indexing,
     kb,
     kb_admin,
     kb_changes,
@@ -53,6 +54,7 @@ DASHED_NAMES = {"ignore_unknown_options": True}
 app.command()(models.train)
 app.command()(tuning.tune)
 app.command()(models.calibrate)
+app.command()(indexing.index)
 app.command()(models.info)
 app.command()(models.check)
 app.command(context_settings=DASHED_NAMES)(questions.ask)

@@ -12,6 +12,7 @@ from doxa.cli.options import (
     BaseRateOption,
     ForceOption,
     FormatOption,
+    IndexOption,
     MemoryOption,
     ModelFolder,
     OnErrorOption,
@@ -108,6 +109,7 @@ def complete(
     top: Annotated[int, typer.Option(help="Maximum number of proposals.", min=1)] = 10_000,
     base_rate: MissingOption = 0.1,
     contradicting: ContradictingOption = True,
+    use_index: IndexOption = None,
     memory: MemoryOption = "",
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search that --out was begun with.")] = False,
 ) -> None:
@@ -141,7 +143,7 @@ def complete(
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
             base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
-            memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume,
+            memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume, use_index=use_index,
         )  # fmt: skip
     if out is not None and unfinished is not None:
         formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)

@@ -29,13 +29,15 @@ REMEDIES = {
     "url": "if the archive is elsewhere, pass --from URL",
     "question": "for example: doxa ask MODEL Lyon 'located in' '?'",
     "keep_known": "to compare on known facts all the same, pass --keep-known",
+    "index": "build one: doxa index MODEL",
+    "exact": "or answer without the index: --exact",
     "list_settings": "`doxa settings` lists them all",
     "list_systems": "`doxa systems` lists all systems and scores, and what each can answer",
     "list_experiments": "`doxa reproduce list` lists them all",
 }
 """What to type, by the remedy of an error."""
 
-PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])|\bdoxa(\.[a-z_]+)+\(|\('")
+PYTHON = re.compile(r"\b[a-z_]+=(True|False|None|[\"'])|\b(doxa|model)(\.[a-z_]+)+\(|\('")
 """Python in a hint, such as force=True, doxa.config.describe() or a tuple: the remedy says the same in words of the
 command line."""
 

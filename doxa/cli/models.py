@@ -267,7 +267,8 @@ def check(model: ModelFolder) -> None:
     from doxa.storage import folders, models
 
     loaded = models.load(model, everything=True)
-    files = folders.entries(model, folders.read_manifest(model)).values()
+    manifest = folders.read_manifest(model)
+    files = (folders.entries(model, manifest) | folders.index_entries(model, manifest)).values()
     size = sum(entry.size for entry in files) / 1e6
     if all(entry.sha256 for entry in files):
         terminal.say(

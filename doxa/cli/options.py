@@ -97,6 +97,16 @@ MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The wor
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
+IndexOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--index/--exact",
+        help="Answer by the index of `doxa index`, or score every entity; by default by the index from a million "
+        "entities on, if there is one.",
+        show_default=False,
+    ),
+]
+
 BaseRateOption = Annotated[
     float | None,
     typer.Option(

@@ -12,6 +12,7 @@ import typer
 from doxa.cli.options import (
     BaseRateOption,
     FormatOption,
+    IndexOption,
     MemoryOption,
     MentionOption,
     ModelFolder,
@@ -60,12 +61,15 @@ def ask(
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, one line per question.")] = False,
     out: AnswersFile = None,
     safe_csv: SafeCsvOption = False,
+    use_index: IndexOption = None,
     memory: MemoryOption = "",
 ) -> None:
     """Ask for the missing part of a belief: exactly one of HEAD, RELATION and TAIL is '?'.
 
     Prints the most probable answers, and marks those that are known facts. A file of questions has one question per
     line, with an optional mention; its questions are answered together, far faster than one by one.
+
+    Where an index answers (`doxa index`), the last line of an answer says how exact it is.
 
     Examples: `doxa ask model Lyon 'located in' '?'`, `doxa ask model --questions asked.tsv --top 3 --out answers.ttl`
     """
@@ -77,7 +81,7 @@ def ask(
     if out is not None and questions is not None:
         check_output("--out", out, model, questions)
     loaded = Model.load(model)
-    answers = loaded.ask(asked, top, new_only, memory_limit(memory))
+    answers = loaded.ask(asked, top, new_only, memory_limit(memory), use_index)
     if out is not None:
         from doxa.inference.answer import completed
 

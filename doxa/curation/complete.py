@@ -29,6 +29,7 @@ from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
+from doxa.index.entity_index import EntityIndex
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
@@ -157,6 +158,7 @@ def complete(
     report: Callable[[SearchProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
+    use_index: bool | None = None,
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
@@ -168,7 +170,8 @@ def complete(
     beliefs that are not proposed, beside those the model knows.
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
-    search; `resume` continues from it.
+    search; `resume` continues from it. With `use_index`, sums over all entities are estimated by the model's index; by
+    default so from a million entities on, if there is one.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
@@ -182,10 +185,11 @@ def complete(
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
     missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
     options = SearchOptions(about, min_credence, top, missing, contradicting)
-    search = _Search(model, options, _excluded(model, exclude), memory, report)
+    index = model.answering_index(use_index)
+    search = _Search(model, options, _excluded(model, exclude), memory, report, index)
     search.run(np.unique(ids).tolist(), checkpoint, resume)
     best = search.finish()
-    terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory)
+    terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory, index=index)
     return Proposals(
         vocabularies=names,
         triples=best.triples,
@@ -239,8 +243,9 @@ class _Search:
         excluded: TripleIndex | None,
         memory: int,
         report: Callable[[SearchProgress], None] | None,
+        index: EntityIndex | None = None,
     ) -> None:
-        self.model, self.options, self.memory, self.report = model, options, memory, report
+        self.model, self.options, self.memory, self.report, self.index = model, options, memory, report, index
         self.excluded = excluded
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
@@ -276,8 +281,12 @@ class _Search:
         """Search relation by relation, with progress and checkpoints."""
         model, done = self.model, 0
         work = [relation for relation in relations if self.pools.cost(relation)]
-        excluded = [] if self.excluded is None else [len(self.excluded)]
-        fingerprint = _fingerprint(model, [work, asdict(self.options), *excluded])
+        parts: list[Any] = [work, asdict(self.options)]
+        if self.excluded is not None:
+            parts.append(len(self.excluded))
+        if self.index is not None:
+            parts.append(self.index.summary.as_dict())
+        fingerprint = _fingerprint(model, parts)
         if resume and checkpoint is not None:
             done = self._restore(Checkpoint.load(checkpoint), fingerprint)
         cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
@@ -308,7 +317,7 @@ class _Search:
         """The candidates of one relation, about the entities asked for."""
         if self._every is None:
             model, depth = self.model, BEST if self.about is None else DEPTH
-            return candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory, depth)
+            return candidates(model.pbe, model.known, self.pools, relation, self.about, self.memory, depth, self.index)
         first, last = np.searchsorted(self._every.relation, [relation, relation + 1])
         table = self._every.take(np.arange(first, last))
         if self.about is None:

@@ -40,12 +40,16 @@ class Candidate(NamedTuple):
 class Answer(Result):
     """A question ⟨head, relation, tail, mention⟩, with '?' for the missing part, and its most probable candidates.
 
-    `note` says what the answer rests on where the model does not know an entity.
+    `note` says what the answer rests on where the model does not know an entity. Where an index answered,
+    `standard_error` is that of each probability as a share of it, and `recall` the share of the best answers that the
+    index returns, as measured when it was built.
     """
 
     question: tuple[str, str, str, str | None]
     answers: tuple[Candidate, ...]
     note: str | None = None
+    standard_error: float | None = None
+    recall: float | None = None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.answers)
@@ -70,6 +74,9 @@ class Answer(Result):
         lines = [" · ".join(self.question[:3]) + mention]
         for candidate in self.answers:
             lines.append(f"  {candidate.probability:7.2%}  {candidate.name}{'  (known)' if candidate.known else ''}")
+        if self.standard_error is not None:
+            error = f"{100 * self.standard_error:.1f} % of each probability"
+            lines.append(f"  from the index: standard error {error}, recall {self.recall:.3f}")
         return "\n".join(lines + ([f"  {self.note}"] if self.note else []))
 
     def to_frame(self) -> pl.DataFrame:
@@ -83,7 +90,10 @@ class Answer(Result):
 
     def as_dict(self) -> dict[str, Any]:
         answers = [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers]
-        return {"question": list(self.question), "answers": answers} | ({"note": self.note} if self.note else {})
+        result: dict[str, Any] = {"question": list(self.question), "answers": answers}
+        if self.standard_error is not None:
+            result["index"] = {"relative_standard_error": self.standard_error, "recall": self.recall}
+        return result | ({"note": self.note} if self.note else {})
 
 
 def completed(answers: Iterable[Answer]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from doxa.data.mentions import Ragged, encode_words, words
 from doxa.data.places import encode_with_places
 from doxa.data.vocabulary import UNKNOWN, Ids
 from doxa.errors import UsageError
+from doxa.index.entity_index import EntityIndex
 from doxa.inference.answer import Answer, Candidate, best_candidates, sentence_note
 from doxa.model import Model
 from doxa.pbe import softmax, with_mention
@@ -23,6 +24,9 @@ from doxa.slots import ENTITY_SLOTS, Slot
 
 Question = tuple[str, str, str] | tuple[str, str, str, str | None]
 """⟨head, relation, tail⟩ with '?' for the missing part, and a mention if that is the relation."""
+
+INDEX_BLOCK = 64
+"""Questions that the index answers together."""
 
 FullQuestion = tuple[str, str, str, str | None]
 
@@ -32,22 +36,32 @@ NOTHING = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 @torch.no_grad()
 def ask(
-    model: Model, questions: Sequence[Question], top: int = 10, new_only: bool = False, memory: int = 0
+    model: Model,
+    questions: Sequence[Question],
+    top: int = 10,
+    new_only: bool = False,
+    memory: int = 0,
+    use_index: bool | None = None,
 ) -> list[Answer]:
     """The `top` most probable candidates of each question, in the order of the questions.
 
     Candidates are the entities seen in that slot in training, or all relations. With `new_only` known answers are
     left out, and the probabilities sum to 1 over the others. Questions of one kind are answered together, in blocks;
-    `memory` bounds their tables of scores in bytes, 0 = automatic.
+    `memory` bounds their tables of scores in bytes, 0 = automatic. `use_index` is as in `Model.ask`.
     """
     if top < 1:
         raise UsageError(f"top is {top}; expected at least 1")
     asked = [_complete(question, number) for number, question in enumerate(questions, start=1)]
-    pbe, exponent = model.pbe, model.calibration.mention_exponent
+    pbe, exponent, index = model.pbe, model.calibration.mention_exponent, model.answering_index(use_index)
     answers: dict[int, tuple[Candidate, ...]] = {}
     notes: dict[int, str] = {}
+    errors: dict[int, float] = {}
     for group in _groups(model, asked):
         slot, queries, temperature = group.slot, group.queries, group.temperature
+        if index is not None and slot is not Slot.RELATION:
+            for number, best, error in _by_index(model, index, group, top, new_only):
+                answers[number], errors[number] = best, error
+            continue
         names = model.vocabularies.relations if slot is Slot.RELATION else model.vocabularies.entities
         for rows in pbe.blocks(len(queries), len(names), memory):
             batch, known = Batch.of(queries, rows), model.known.answers(slot, *queries.triples[rows].T)
@@ -65,7 +79,11 @@ def ask(
                 distribution = pbe.distribution(slot, batch, temperature=temperature, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
-    return [Answer(question, answers[number], notes.get(number)) for number, question in enumerate(asked)]
+    recall = None if index is None else index.summary.recall
+    return [
+        Answer(question, answers[number], notes.get(number), *((errors[number], recall) if number in errors else ()))
+        for number, question in enumerate(asked)
+    ]
 
 
 class _Group(NamedTuple):
@@ -79,6 +97,23 @@ class _Group(NamedTuple):
     numbers: Ids
     queries: Beliefs
     from_sentence: bool = False
+
+
+def _by_index(
+    model: Model, index: EntityIndex, group: _Group, top: int, new_only: bool
+) -> Iterator[tuple[int, tuple[Candidate, ...], float]]:
+    """The number of each question of a group, its best candidates, and the standard error of its probabilities."""
+    names, slot = model.vocabularies.entities, group.slot
+    for start in range(0, len(group.queries), INDEX_BLOCK):
+        rows = np.arange(start, min(start + INDEX_BLOCK, len(group.queries)))
+        batch, known = Batch.of(group.queries, rows), model.known.answers(slot, *group.queries.triples[rows].T)
+        without = known if new_only else None
+        distributions = index.distributions(slot, batch, top, temperature=group.temperature, without=without)
+        for row, distribution in enumerate(distributions):
+            answers = known[1][known[0] == row]
+            pairs = np.zeros(len(answers), np.int64), answers
+            error = 0.0 if distribution.relative_error is None else float(distribution.relative_error[0])
+            yield int(group.numbers[rows[row]]), best_candidates(distribution, names, pairs, top)[0], error
 
 
 def _groups(model: Model, questions: Sequence[FullQuestion]) -> Iterator[_Group]:

@@ -55,6 +55,14 @@ class Score(nn.Module):
     default_scale: float = 4.0
     tells_relations: bool = True
 
+    @property
+    def entity_metric(self) -> str:
+        """How entity vectors compare with the vector `VectorScore.target` of a query: product, L1 or L2.
+
+        The better they compare, the larger is D. Empty where D is no such comparison.
+        """
+        return ""
+
     def __init__(self, sizes: Sizes, options: ScoreOptions, generator: torch.Generator | None) -> None:
         super().__init__()
         self.entity_count, self.relation_count, self.dimension = sizes
@@ -139,6 +147,10 @@ class VectorScore(Score):
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
         """D of every query with every candidate vector, (B, d), (C, d) → (B, C); the missing slot is not read."""
+        raise NotImplementedError
+
+    def target(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """The vector that `pairs` compares with candidates, (B, d), where the score has an `entity_metric`."""
         raise NotImplementedError
 
     def each_candidate(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Tensor:

@@ -39,13 +39,20 @@ class Complex(VectorScore):
         return (product(h, r) * t).sum(-1)
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Products:
+        return Products(self.target(slot, h, r, t), candidates)
+
+    @property
+    def entity_metric(self) -> str:
+        return "product"
+
+    def target(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         match slot:
             case Slot.HEAD:
-                return Products(product_with_conjugate(t, r, self.training), candidates)
+                return product_with_conjugate(t, r, self.training)
             case Slot.RELATION:
-                return Products(product_with_conjugate(t, h, self.training), candidates)
+                return product_with_conjugate(t, h, self.training)
             case Slot.TAIL:
-                return Products(product(h, r, self.training), candidates)
+                return product(h, r, self.training)
 
     @property
     def by_hand(self) -> bool:

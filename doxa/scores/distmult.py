@@ -27,13 +27,20 @@ class DistMult(VectorScore):
         return (h * r * t).sum(-1)
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Products:
+        return Products(self.target(slot, h, r, t), candidates)
+
+    @property
+    def entity_metric(self) -> str:
+        return "product"
+
+    def target(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         match slot:
             case Slot.HEAD:
-                return Products(r * t, candidates)
+                return r * t
             case Slot.RELATION:
-                return Products(h * t, candidates)
+                return h * t
             case Slot.TAIL:
-                return Products(h * r, candidates)
+                return h * r
 
     @property
     def by_hand(self) -> bool:

@@ -48,19 +48,27 @@ class Rotate(VectorScore):
         return self.alpha - lengths(product(h, self._unit(r), self.training) - t)
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
+        if slot is Slot.RELATION:
+            return self._relations(h, t, candidates)
+        return nearness(self.target(slot, h, r, t), candidates, 2, self.alpha)
+
+    @property
+    def entity_metric(self) -> str:
+        return "L2"
+
+    def target(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
         match slot:
             case Slot.HEAD:
-                return nearness(product_with_conjugate(t, self._unit(r), self.training), candidates, 2, self.alpha)
+                return product_with_conjugate(t, self._unit(r), self.training)
             case Slot.RELATION:
-                return self._relations(h, t, candidates)
+                return product_with_conjugate(t, h, self.training)
             case Slot.TAIL:
-                return nearness(product(h, self._unit(r), self.training), candidates, 2, self.alpha)
+                return product(h, self._unit(r), self.training)
 
     def _relations(self, h: Tensor, t: Tensor, relations: Tensor) -> Turns:
         squares = (h * h).sum(-1) + (t * t).sum(-1)
-        return Turns(
-            product_with_conjugate(t, h, self.training), self._unit(relations), -1.0, self.alpha, squares=squares
-        )
+        points = self.target(Slot.RELATION, h, relations, t)
+        return Turns(points, self._unit(relations), -1.0, self.alpha, squares=squares)
 
     def _unit(self, relations: Tensor) -> Tensor:
         """`unit`, compiled in training without autograd."""

@@ -49,13 +49,27 @@ class Translation(VectorScore):
 
     def pairs(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Scores:
         """α − ‖h + r − t‖ with every candidate (Eq. 7): the distance from where the missing vector should lie."""
-        return nearness(_target(slot, h, r, t), candidates, self.norm, self.alpha)
+        return nearness(self.target(slot, h, r, t), candidates, self.norm, self.alpha)
 
     def each_candidate(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Tensor:
         """α − ‖h + r − t‖ with the candidates of each row, (B, k, d) → (B, k) (Eq. 7)."""
         if self.norm == 2:
-            return self.alpha - row_distances(_target(slot, h, r, t), candidates)
+            return self.alpha - row_distances(self.target(slot, h, r, t), candidates)
         return super().each_candidate(slot, h, r, t, candidates)
+
+    @property
+    def entity_metric(self) -> str:
+        return f"L{self.norm}"
+
+    def target(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
+        """Where the missing vector should lie, (B, d)."""
+        match slot:
+            case Slot.HEAD:
+                return t - r
+            case Slot.RELATION:
+                return t - h
+            case Slot.TAIL:
+                return h + r
 
     @property
     def by_hand(self) -> bool:
@@ -72,14 +86,3 @@ class Translation(VectorScore):
             case Slot.TAIL:
                 sums.head.add_(of_points)
                 sums.relation.add_(of_points)
-
-
-def _target(slot: Slot, h: Tensor, r: Tensor, t: Tensor) -> Tensor:
-    """Where the missing vector should lie, (B, d)."""
-    match slot:
-        case Slot.HEAD:
-            return t - r
-        case Slot.RELATION:
-            return t - h
-        case Slot.TAIL:
-            return h + r

@@ -32,6 +32,10 @@ class WeightedTranslation(Translation):
         answers = np.maximum(facts.heads_per_tail, 1) + np.maximum(facts.tails_per_head, 1)
         self.weight.weight.copy_(torch.from_numpy(1 / np.log(answers))[:, None])
 
+    @property
+    def entity_metric(self) -> str:
+        return ""
+
     def forward(self, head: Tensor, relation: Tensor, tail: Tensor) -> Tensor:
         return self._weighted(super().forward(head, relation, tail), self.weight(relation)[:, 0])
 

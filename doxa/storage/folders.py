@@ -4,6 +4,7 @@ model.json                      version, settings, judge, origin, learning curve
 weights-….safetensors           the vectors
 facts-….safetensors             known facts of train and valid as ids, and their confidence
 entities-….parquet …            names in the order of their ids (also relations, words)
+cells-….safetensors, lists-….faiss   only where the model has an index
 checkpoint.safetensors          only while a run is unfinished
 
 Files are named by their SHA-256. Replacing a model is one rename of model.json: readers see the old model or the new.
@@ -39,10 +40,13 @@ ENDINGS = {
 }
 """The parts of a model, and the ending of the file of each."""
 
+INDEX_ENDINGS = {"cells": "safetensors", "lists": "faiss"}
+"""The parts of an index, which a model may have."""
+
 CHECKED_BYTES = 2**30
 """Models up to this size are compared with their checksums on every load; larger ones by `doxa check`."""
 
-PART = re.compile(rf"({'|'.join(ENDINGS)})(-[0-9a-f]{{16}})?\.(safetensors|parquet)")
+PART = re.compile(rf"({'|'.join([*ENDINGS, *INDEX_ENDINGS])})(-[0-9a-f]{{16}})?\.(safetensors|parquet|faiss)")
 LITTER = re.compile(rf"\.tmp\w{{6}}|\.{re.escape(CHECKPOINT)}\..*|{WORKSPACE.pattern}")
 """Names of the parts, those of earlier versions among them, and of what killed processes may leave."""
 
@@ -119,18 +123,28 @@ def _is_signed(content: bytes, manifest: dict[str, Any]) -> bool:
 
 
 def entries(folder: Path, manifest: dict[str, Any]) -> dict[str, Entry]:
-    """The files that a manifest lists, by part; of this version and of earlier ones."""
+    """The files of the model that a manifest lists, by part; of this version and of earlier ones."""
+    return _entries(folder, manifest, ENDINGS)
+
+
+def index_entries(folder: Path, manifest: dict[str, Any]) -> dict[str, Entry]:
+    """The files of the index that a manifest lists, by part; empty where the model has no index."""
+    listed = INDEX_ENDINGS if "index" in manifest and manifest["version"] >= 3 else {}
+    return _entries(folder, manifest, listed)
+
+
+def _entries(folder: Path, manifest: dict[str, Any], endings: dict[str, str]) -> dict[str, Entry]:
     listed = manifest["files"]
     try:
         if manifest["version"] < 3:
             return {
-                part: Entry(folder / f"{part}.{end}", int(listed[f"{part}.{end}"])) for part, end in ENDINGS.items()
+                part: Entry(folder / f"{part}.{end}", int(listed[f"{part}.{end}"])) for part, end in endings.items()
             }
         return {
             part: Entry(
                 folder / _name(part, listed[part]["sha256"]), int(listed[part]["bytes"]), listed[part]["sha256"]
             )
-            for part in ENDINGS
+            for part in endings
         }
     except (KeyError, TypeError, ValueError, OverflowError):
         raise BadModel(f"{folder / MANIFEST} does not list the files of a doxa model", AGAIN) from None
@@ -139,7 +153,7 @@ def entries(folder: Path, manifest: dict[str, Any]) -> dict[str, Entry]:
 def _name(part: str, sha256: str) -> str:
     if not re.fullmatch("[0-9a-f]{64}", sha256):
         raise ValueError(sha256)
-    return f"{part}-{sha256[:16]}.{ENDINGS[part]}"
+    return f"{part}-{sha256[:16]}.{(ENDINGS | INDEX_ENDINGS)[part]}"
 
 
 def check_files(folder: Path, files: dict[str, Entry], everything: bool = False) -> None:
@@ -190,22 +204,27 @@ def writing(folder: Path) -> Iterator[None]:
 def replaced(folder: Path, manifest: dict[str, Any]) -> Iterator[Path]:
     """A workspace for the parts of a model, each under its plain name; then they replace the model of the folder.
 
-    The caller holds the lock. `manifest` is what model.json shall have beside the list of files.
+    The caller holds the lock. `manifest` is what model.json shall have beside the list of files; parts of the model
+    that are listed there already need not be in the workspace. An index belongs to the weights it is written with.
     """
     try:
         with workspace(folder) as place:
             (place / MANIFEST).touch()
             mode = stat.S_IMODE((place / MANIFEST).stat().st_mode)
             yield place
-            listed = {}
-            for part, ending in ENDINGS.items():
+            listed = dict(manifest.get("files", {}))
+            for part, ending in (ENDINGS | (INDEX_ENDINGS if "index" in manifest else {})).items():
                 file = place / f"{part}.{ending}"
-                finish(file, mode)
-                listed[part] = {"sha256": sha256_of(file), "bytes": file.stat().st_size}
-                os.replace(file, folder / _name(part, str(listed[part]["sha256"])))
+                if file.exists() or part not in listed:
+                    finish(file, mode)
+                    listed[part] = {"sha256": sha256_of(file), "bytes": file.stat().st_size}
+                    os.replace(file, folder / _name(part, str(listed[part]["sha256"])))
             to_disk(folder)
+            content = manifest | {"files": listed}
+            if "index" in manifest:
+                content["index"] = manifest["index"] | {"weights": listed["weights"]["sha256"]}
             with written(folder / MANIFEST) as file:
-                file.write_text(signed(manifest | {"files": listed}), encoding="utf-8")
+                file.write_text(signed(content), encoding="utf-8")
     except OSError as fault:
         raise BadModel(f"cannot write the model to {folder}: {fault.strerror or fault}") from fault
     except BadFile as fault:
@@ -218,7 +237,9 @@ def _remove_unlisted(folder: Path) -> None:
     """Remove parts that the manifest does not list, and what killed processes left; the caller holds the lock."""
     sweep(folder)
     try:
-        kept = {entry.path.name for entry in entries(folder, read_manifest(folder)).values()}
+        manifest = read_manifest(folder)
+        files = entries(folder, manifest) | index_entries(folder, manifest)
+        kept = {entry.path.name for entry in files.values()}
     except BadModel:
         if (folder / MANIFEST).exists():
             return

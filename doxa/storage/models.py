@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.errors import BadModel, UsageError
 from doxa.model import Model
 from doxa.pbe import PBE
-from doxa.storage import folders
+from doxa.storage import folders, indexes
 from doxa.storage.checks import check_judge
 from doxa.storage.folders import AGAIN, MANIFEST
 from doxa.storage.migrations import migrate
@@ -51,7 +53,12 @@ def write(model: Model, folder: Path, keep_checkpoint: bool = False) -> None:
         "judge": model.calibration.to_dict(model.vocabularies.relations),
         "curve": list(model.curve),
     }
+    index = model.index if model.index is not None and model.index.pbe is model.pbe else None
+    if index is not None:
+        manifest["index"] = index.summary.as_dict()
     with folders.replaced(folder, manifest) as place:
+        if index is not None:
+            indexes.write(index, place)
         try:
             weights = {name: tensor.contiguous() for name, tensor in model.pbe.state_dict().items()}
             save_file(weights, place / "weights.safetensors")
@@ -63,6 +70,25 @@ def write(model: Model, folder: Path, keep_checkpoint: bool = False) -> None:
             pl.DataFrame({"name": names}).write_parquet(place / f"{plural}.parquet")
     if not keep_checkpoint:
         folders.discard_run(folder)
+
+
+def build_index(
+    folder: Path,
+    recall: float = 0.95,
+    cells: int = 0,
+    memory: int = 0,
+    report: Callable[[float, str], None] | None = None,
+) -> Model:
+    """Build the index of a model folder and store it there, in place of an earlier one; see `Model.build_index`."""
+    folder = folder.resolve()
+    manifest, model = folders.read_manifest(folder), load(folder)
+    if manifest["version"] < folders.VERSION:
+        save(model, folder, force=True, keep_checkpoint=True)
+        manifest = folders.read_manifest(folder)
+    indexed = model.build_index(recall, cells, memory, report)
+    assert indexed.index is not None
+    indexes.add(indexed.index, folder, manifest["files"]["weights"]["sha256"])
+    return indexed
 
 
 def _facts(model: Model) -> dict[str, torch.Tensor]:
@@ -119,7 +145,7 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool) -> Model:
             curve=tuple(dict(record) for record in manifest["curve"]),
         )
         model.pbe.count_loops(model.trained_facts)
-        return model
+        return replace(model, index=indexes.read(folder, manifest, model.pbe, everything))
     except BadModel:
         raise
     except PermissionError as fault:

@@ -1,0 +1,1 @@
+"""Answers over millions of entities without scoring each of them: cells of similar vectors, searched with faiss."""

@@ -1,0 +1,128 @@
+"""The vectors of the cells as faiss holds them (an inverted file), and the search in it.
+
+| metric | codes | compared by |
+|---|---|---|
+| product, L2 | one byte per coordinate, of the difference to the centroid | inner product, squared L2 distance |
+| L1 | four bytes per coordinate: faiss has no shorter codes for L1 | L1 distance |
+
+Codes only make a shortlist, whose exact logits are computed from the model's vectors.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from doxa.data.vocabulary import Ids
+from doxa.errors import BadModel, CannotAnswer
+from doxa.index.cells import BLOCK, Cells
+
+Mask = NDArray[np.uint8]
+"""Members by place, a bit for each."""
+
+POINTS_PER_CELL, ROUNDS = 64, 10
+"""Vectors for each cell that k-means looks at, and its rounds: more moved recall by less than a hundredth."""
+
+
+def engine() -> Any:
+    """faiss, with as many threads as torch; an error that says what to install where it is missing."""
+    try:
+        import faiss  # optional
+    except ImportError:
+        raise CannotAnswer(
+            "an index needs faiss, which is not installed", "install it: pip install 'doxa[index]'", remedy="exact"
+        ) from None
+    faiss.omp_set_num_threads(torch.get_num_threads())
+    return faiss
+
+
+def k_means(vectors: Tensor, ids: Ids, cells: int, seed: int) -> NDArray[np.float32]:
+    """The centroids of `cells` cells of these vectors, from a sample of them."""
+    random = np.random.default_rng(seed)
+    count = min(len(ids), cells * POINTS_PER_CELL)
+    sample = np.sort(random.choice(ids, count, replace=False))
+    means = engine().Kmeans(
+        vectors.shape[1], cells, niter=ROUNDS, seed=seed, min_points_per_centroid=1,
+        max_points_per_centroid=POINTS_PER_CELL,
+    )  # fmt: skip
+    means.train(_array(vectors[torch.from_numpy(sample)]))
+    return np.asarray(means.centroids, np.float32)
+
+
+class Lists:
+    """The encoded vectors of the members of cells, by place; in memory, or in a file that is mapped when needed."""
+
+    def __init__(self, index: Any = None, path: Path | None = None) -> None:
+        self._index, self._path = index, path
+
+    @classmethod
+    def build(cls, metric: str, vectors: Tensor, cells: Cells) -> Lists:
+        """Encode the vectors of all members."""
+        faiss, width = engine(), vectors.shape[1]
+        middle = faiss.IndexFlatL2(width)
+        middle.add(_array(cells.centroids))
+        if metric == "L1":
+            index = faiss.IndexIVFFlat(middle, width, len(cells), faiss.METRIC_L1)
+        else:
+            kind = faiss.METRIC_L2 if metric == "L2" else faiss.METRIC_INNER_PRODUCT
+            index = faiss.IndexIVFScalarQuantizer(middle, width, len(cells), faiss.ScalarQuantizer.QT_8bit, kind, True)
+        sample = np.random.default_rng(0).permutation(len(cells.members))[:BLOCK]
+        index.train(_array(vectors[torch.from_numpy(np.sort(cells.members[sample]))]))
+        number = np.repeat(np.arange(len(cells)), cells.sizes)
+        for start in range(0, len(number), BLOCK):
+            span = slice(start, start + BLOCK)
+            rows = _array(vectors[torch.from_numpy(cells.members[span])])
+            places, assigned = np.arange(start, start + len(rows)), np.ascontiguousarray(number[span])
+            pointers = [faiss.swig_ptr(array) for array in (rows, places, assigned)]
+            index.add_core(len(rows), *pointers)
+        return cls(index)
+
+    @property
+    def index(self) -> Any:
+        """The index of faiss; read when first used, and not copied into memory."""
+        if self._index is None:
+            faiss = engine()
+            try:
+                self._index = faiss.read_index(str(self._path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
+            except RuntimeError as fault:
+                raise BadModel(f"cannot read {self._path}", "load the model again, or build its index again") from fault
+        return self._index
+
+    def write(self, path: Path) -> None:
+        """Write the file."""
+        if self._path is not None:
+            shutil.copyfile(self._path, path)
+        else:
+            engine().write_index(self.index, str(path))
+
+    def search(self, points: Tensor, cells: Ids, scores: NDArray[np.float32], count: int, mask: Mask | None) -> Ids:
+        """The places of the `count` best members of these cells for each point, (B, d), (B, P) → (B, count); −1 = none.
+
+        `scores` (B, P) are the inner products of points and centroids; distances do not need them. With a `mask`, only
+        its members are looked at.
+        """
+        faiss, index, rows = engine(), self.index, _array(points)
+        best, distance = np.empty((len(rows), count), np.int64), np.empty((len(rows), count), np.float32)
+        cells, scores = np.ascontiguousarray(cells, np.int64), np.ascontiguousarray(scores, np.float32)
+        options = faiss.SearchParametersIVF(nprobe=cells.shape[1])
+        if mask is not None:
+            selector = faiss.IDSelectorBitmap(len(mask), faiss.swig_ptr(mask))
+            options = faiss.SearchParametersIVF(nprobe=cells.shape[1], sel=selector)
+        pointers = [faiss.swig_ptr(array) for array in (cells, scores, distance, best)]
+        index.search_preassigned_c(len(rows), faiss.swig_ptr(rows), count, *pointers, False, options)
+        return best
+
+
+def mask_of(members: NDArray[np.bool_]) -> Mask:
+    """The mask of these members, (n,), for `Lists.search`."""
+    return np.packbits(members, bitorder="little")
+
+
+def _array(vectors: Tensor) -> NDArray[np.float32]:
+    return np.ascontiguousarray(vectors.detach().float().numpy())
