@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -64,11 +64,13 @@ def _opened(into: str) -> KnowledgeBase | None:
     return open_store(into) if into else None
 
 
-def _into_queue(kb: KnowledgeBase, table: pl.DataFrame, kind: str, model: Path, overlap: float) -> None:
-    """Put proposals into the review queue of a knowledge base."""
+def _into_queue(
+    kb: KnowledgeBase, table: pl.DataFrame, kind: str, model: Path, overlap: float, settings: dict[str, Any]
+) -> None:
+    """Put proposals into the review queue of a knowledge base; the run remembers the settings."""
     from doxa.render import terminal
 
-    number = kb.queue.propose(table, kind, model=str(model), overlap=overlap)
+    number = kb.queue.propose(table, kind, model=str(model), settings=settings, overlap=overlap)
     left = len(table) - number
     why = "decided or being reviewed" if kind == "missing" else "decided, not in the knowledge base or being reviewed"
     terminal.say(f"{kb.place}: {number:,} proposals for review" + (f"; {left:,} left out: {why}" if left else ""))
@@ -153,7 +155,8 @@ def complete(
         terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
         terminal.say(proposals.basis)
         if kb is not None:
-            _into_queue(kb, proposals.to_frame(), "missing", model, share)
+            settings = {"top": top, "min_credence": min_credence, "base_rate": base_rate, "overlap": share}
+            _into_queue(kb, proposals.to_frame(), "missing", model, share, settings)
         else:
             terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
     else:
@@ -213,7 +216,9 @@ def audit(
             f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
         )
     if kb is not None:
-        _into_queue(kb, suspects.to_frame(), "suspect", model, share)
+        _into_queue(
+            kb, suspects.to_frame(), "suspect", model, share, {"top": top, "base_rate": base_rate, "overlap": share}
+        )
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")
