@@ -49,7 +49,7 @@ def _sqlite(place: Place, read_only: bool, timeout: float) -> Engine:
     def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # transactions begin where `begin` says, not at the first statement
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")
 
