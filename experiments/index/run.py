@@ -4,7 +4,8 @@
 
 MODEL is a trained model folder with test beliefs of the same data. Its entity vectors are repeated until there are as
 many entities as asked for. The first copy of an entity is the entity itself; further copies have normal noise on every
-coordinate, `noise` times the root mean square of the entity's coordinates. Copies are candidates wherever the entity is.
+coordinate, `noise` times the root mean square of the entity's coordinates. Copies are
+candidates wherever the entity is.
 
 Questions are test beliefs, half of them for heads and half for tails, one at a time, at the model's temperatures. They
 are not the questions that recall was measured on when the index was built. Exact answers score every entity. Seconds
