@@ -99,8 +99,7 @@ def measure(model: Model, test: np.ndarray, options: argparse.Namespace) -> dict
     """Build the index, store it, and compare its answers with exact ones."""
     began = time.monotonic(), time.process_time()
     before = peak_memory()
-    memory = 2 * 2**30
-    model = model.build_index(options.recall, options.cells, memory=memory)
+    model = model.build_index(options.recall, options.cells, memory=2**30)
     index = model.index
     assert index is not None
     result: dict[str, Any] = {
