@@ -16,7 +16,7 @@ def index(
         float, typer.Option(help="Share of the 10 best answers that the index shall return.", min=0.01, max=1)
     ] = 0.95,
     cells: Annotated[
-        int, typer.Option(help="Number of cells that the entities are grouped in; 0 = 2 · √entities.", min=0)
+        int, typer.Option(help="Number of cells that the entities are grouped in; 0 = 4 · √entities.", min=0)
     ] = 0,
     memory: MemoryOption = "",
 ) -> None:
@@ -24,7 +24,8 @@ def index(
 
     Works for the scores translation, complex, distmult and rotate, and needs faiss: `pip install 'doxa[index]'`. The
     index is stored in the model folder. Its recall is measured on 200 questions about known facts against exact
-    answers, and as many cells are searched for each question as the wanted recall needs.
+    answers, and as many cells are searched for each question as the wanted recall needs, and as probabilities within
+    10 % for 95 % of the questions need.
 
     From a million entities on `doxa ask` and `doxa complete` then use the index. The probabilities of its answers are
     estimated from a sample of the entities, with the standard error printed. --index and --exact choose for any size.
@@ -44,8 +45,8 @@ def index(
         f"{built.seconds:.1f} s"
     )
     terminal.say(
-        f"recall of the 10 best answers {built.recall:.3f} on {built.questions} questions, "
-        f"with {built.probes:,} cells searched for each"
+        f"recall of the 10 best answers {built.recall:.3f} on {built.questions} questions, probabilities within "
+        f"{100 * built.probability_error:.1f} % for 95 % of them, with {built.probes:,} cells searched for each"
     )
     if built.recall < recall:
         terminal.remark("all cells are searched: the recall that was asked for is not reached")

@@ -23,16 +23,23 @@ from doxa.slots import ENTITY_SLOTS, Slot
 QUESTIONS, TOP = 200, 10
 """Questions that recall is measured on, half of them for each slot, and the answers of each that should be returned."""
 
+MAX_ERROR, SHARE_WITHIN = 0.1, 0.95
+"""Relative error of probabilities that this share of the questions must stay below."""
+
+MARGIN = 1.64
+"""Standard errors by which the recall measured must exceed the one wanted: other questions then reach it, too."""
+
 Report = Callable[[float, str], None]
 """Receives how much of the work is done, from 0 to 1, and what is being done."""
 
 
 class ExactAnswers(NamedTuple):
-    """Queries for one slot by id, (n, 3), and their best answers by exact scores, (n, TOP)."""
+    """Queries for one slot by id, (n, 3), their best answers by exact scores, (n, TOP), and log Σ exp of each, (n,)."""
 
     slot: Slot
     triples: NDArray[np.int64]
     best: Ids
+    log_total: NDArray[np.float64]
 
 
 def build(
@@ -47,7 +54,7 @@ def build(
     """The index of a model's entities that returns this share of the best answers.
 
     `facts` (n, 3) are known facts: questions are made of them to measure recall. `cells` is the number of cells,
-    0 = 2 · √entities. `memory` bounds the tables of exact scores in bytes, 0 = automatic.
+    0 = 4 · √entities, as faiss advises. `memory` bounds the tables of exact scores in bytes, 0 = automatic.
     """
     began, tell = time.monotonic(), report or (lambda fraction, what: None)
     _check(pbe, facts, recall, cells)
@@ -55,13 +62,13 @@ def build(
     heads, tails = (pbe.seen[slot].numpy() for slot in ENTITY_SLOTS)
     ids, vectors = np.union1d(heads, tails), pbe.score.entity.weight.detach()
     tell(0.0, "k-means")
-    centroids = k_means(vectors, ids, min(cells or max(1, round(2 * len(ids) ** 0.5)), len(ids)), seed)
+    centroids = k_means(vectors, ids, min(cells or max(1, round(4 * len(ids) ** 0.5)), len(ids)), seed)
     tell(0.3, "cells")
     grouped = make_cells(vectors, heads, tails, centroids)
     tell(0.6, "codes")
     metric = pbe.score.entity_metric
     lists = Lists.build(metric, vectors, grouped)
-    summary = IndexSummary(metric, len(ids), len(grouped), len(grouped), 1.0, recall, 0)
+    summary = IndexSummary(metric, len(ids), len(grouped), len(grouped), 1.0, 0.0, recall, 0)
     index = EntityIndex(pbe, grouped, lists, summary)
     tell(0.7, "recall")
     exact = [exact_answers(pbe, slot, _sample(facts, slot, seed), memory) for slot in ENTITY_SLOTS]
@@ -86,22 +93,21 @@ def _check(pbe: PBE, facts: NDArray[np.int64], recall: float, cells: int) -> Non
 
 
 def _sample(facts: NDArray[np.int64], slot: Slot, seed: int) -> NDArray[np.int64]:
-    """Distinct queries for a slot, made of known facts."""
+    """Queries for a slot, made of known facts; a query with many answers comes as often as its facts."""
     random = np.random.default_rng([seed, int(slot)])
-    queries = facts[random.choice(len(facts), min(len(facts), 2 * QUESTIONS), replace=False)]
-    queries[:, slot] = 0
-    return random.permutation(np.unique(queries, axis=0))[: QUESTIONS // 2]
+    return facts[random.choice(len(facts), min(len(facts), QUESTIONS // 2), replace=False)]
 
 
 @torch.no_grad()
 def exact_answers(pbe: PBE, slot: Slot, triples: NDArray[np.int64], memory: int = 0) -> ExactAnswers:
     """The best answers to queries by the scores of all candidates."""
     top = min(TOP, len(pbe.seen[slot]))
-    best = np.zeros((len(triples), top), np.int64)
+    best, log_total = np.zeros((len(triples), top), np.int64), np.zeros(len(triples))
     for rows in pbe.blocks(len(triples), pbe.entities, memory):
         distribution = pbe.distribution(slot, _batch(triples[rows]))
         best[rows] = distribution.columns[distribution.logits.topk(top, dim=1).indices].numpy()
-    return ExactAnswers(slot, triples, best)
+        log_total[rows] = distribution.log_total.double().numpy()
+    return ExactAnswers(slot, triples, best, log_total)
 
 
 def _batch(triples: NDArray[np.int64]) -> Batch:
@@ -109,33 +115,41 @@ def _batch(triples: NDArray[np.int64]) -> Batch:
 
 
 def _chosen(index: EntityIndex, exact: list[ExactAnswers], wanted: float) -> IndexSummary:
-    """The fewest cells per query whose recall is the wanted one, by a standard error of the sample or more.
+    """The fewest cells per query whose recall is the wanted one, on other questions, too, with confidence 95 %.
 
-    The cells that hold the best answers say how many must be searched; codes may then miss a few, so that the recall
-    is measured, and more cells are searched where it falls short.
+    The cells that hold the best answers say how many must be searched. Codes may then miss a few, and a missed answer
+    may be a likely one: recall and the error of probabilities are measured, and more cells are searched where either
+    falls short.
     """
     ranks = np.concatenate([_cell_ranks(index, part) for part in exact])
-    questions, cells = len(ranks), len(index.cells)
-    probes = next(count for count in _steps(cells) if count == cells or _reaches((ranks < count).mean(1), wanted))
-    while True:
+    cells = len(index.cells)
+    steps = [count for count in _steps(cells) if count == cells or _reaches((ranks < count).mean(1), wanted)]
+    for probes in [*steps[:-1:3], cells]:
         index.summary = replace(index.summary, probes=probes)
-        shares = np.concatenate([recalls(index, part) for part in exact])
-        if probes == cells or _reaches(shares, wanted):
-            return replace(index.summary, recall=float(shares.mean()), questions=questions)
-        probes = next(count for count in _steps(cells) if count > probes)
+        shares, errors = (
+            np.concatenate(parts) for parts in zip(*(compare(index, part) for part in exact), strict=True)
+        )
+        if _reaches(shares, wanted) and np.quantile(errors, SHARE_WITHIN) <= MAX_ERROR:
+            break
+    return replace(
+        index.summary,
+        recall=float(shares.mean()),
+        probability_error=float(np.quantile(errors, SHARE_WITHIN)),
+        questions=len(ranks),
+    )
 
 
 def _steps(cells: int) -> list[int]:
     """Numbers of cells to try, each a twentieth more than the last."""
-    steps = [1]
-    while steps[-1] < cells:
-        steps.append(min(cells, max(steps[-1] + 1, int(1.05 * steps[-1]))))
-    return steps
+    steps = [cells]
+    while steps[-1] > 1:
+        steps.append(min(steps[-1] - 1, int(steps[-1] / 1.05)))
+    return steps[::-1]
 
 
 def _reaches(shares: NDArray[np.float64], wanted: float) -> bool:
     error = shares.std(ddof=1) / np.sqrt(len(shares)) if len(shares) > 1 else 0.0
-    return bool(shares.mean() - error >= wanted)
+    return bool(shares.mean() - MARGIN * error >= wanted)
 
 
 @torch.no_grad()
@@ -151,12 +165,13 @@ def _cell_ranks(index: EntityIndex, exact: ExactAnswers) -> Ids:
     return np.asarray(np.take_along_axis(ranks, cell, 1))
 
 
-def recalls(index: EntityIndex, exact: ExactAnswers) -> NDArray[np.float64]:
-    """The share of each query's best answers that the index returns among as many, (n,)."""
+def compare(index: EntityIndex, exact: ExactAnswers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """For each query the share of its best answers that the index returns, and the error of its probabilities, (n,)."""
     top = exact.best.shape[1]
     answers = index.distributions(exact.slot, _batch(exact.triples), top)
-    shares = np.zeros(len(exact.triples))
+    shares, errors = np.zeros(len(exact.triples)), np.zeros(len(exact.triples))
     for row, distribution in enumerate(answers):
         best = distribution.columns[distribution.logits[0].topk(min(top, len(distribution.columns))).indices]
         shares[row] = np.isin(exact.best[row], best.numpy()).mean()
-    return shares
+        errors[row] = abs(np.expm1(exact.log_total[row] - float(distribution.log_total[0])))
+    return shares, errors

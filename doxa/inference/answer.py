@@ -15,6 +15,7 @@ from torch import Tensor
 from doxa.data.results import Result
 from doxa.data.triples import Pairs
 from doxa.data.vocabulary import Vocabulary
+from doxa.index.entity_index import IndexSummary
 from doxa.pbe import Distribution
 from doxa.slots import Slot
 
@@ -41,15 +42,15 @@ class Answer(Result):
     """A question ⟨head, relation, tail, mention⟩, with '?' for the missing part, and its most probable candidates.
 
     `note` says what the answer rests on where the model does not know an entity. Where an index answered,
-    `standard_error` is that of each probability as a share of it, and `recall` the share of the best answers that the
-    index returns, as measured when it was built.
+    `standard_error` is that of each probability as a share of it, as far as the sample tells, and `index` says what
+    was measured when the index was built.
     """
 
     question: tuple[str, str, str, str | None]
     answers: tuple[Candidate, ...]
     note: str | None = None
     standard_error: float | None = None
-    recall: float | None = None
+    index: IndexSummary | None = None
 
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.answers)
@@ -74,9 +75,10 @@ class Answer(Result):
         lines = [" · ".join(self.question[:3]) + mention]
         for candidate in self.answers:
             lines.append(f"  {candidate.probability:7.2%}  {candidate.name}{'  (known)' if candidate.known else ''}")
-        if self.standard_error is not None:
-            error = f"{100 * self.standard_error:.1f} % of each probability"
-            lines.append(f"  from the index: standard error {error}, recall {self.recall:.3f}")
+        if self.standard_error is not None and self.index is not None:
+            lines.append(f"  by the index: standard error {100 * self.standard_error:.1f} % of each probability")
+            lines.append(f"  measured: recall {self.index.recall:.3f}, probabilities within "
+                         f"{100 * self.index.probability_error:.1f} % for 95 % of questions")  # fmt: skip
         return "\n".join(lines + ([f"  {self.note}"] if self.note else []))
 
     def to_frame(self) -> pl.DataFrame:
@@ -91,8 +93,9 @@ class Answer(Result):
     def as_dict(self) -> dict[str, Any]:
         answers = [{"name": c.name, "probability": c.probability, "known": c.known} for c in self.answers]
         result: dict[str, Any] = {"question": list(self.question), "answers": answers}
-        if self.standard_error is not None:
-            result["index"] = {"relative_standard_error": self.standard_error, "recall": self.recall}
+        if self.standard_error is not None and self.index is not None:
+            result["relative_standard_error"] = self.standard_error
+            result["index"] = {"recall": self.index.recall, "probability_error": self.index.probability_error}
         return result | ({"note": self.note} if self.note else {})
 
 

@@ -79,9 +79,9 @@ def ask(
                 distribution = pbe.distribution(slot, batch, temperature=temperature, without=without)
             candidates = best_candidates(distribution, names, known, top)
             answers |= dict(zip(group.numbers[rows].tolist(), candidates, strict=True))
-    recall = None if index is None else index.summary.recall
+    summary = None if index is None else index.summary
     return [
-        Answer(question, answers[number], notes.get(number), *((errors[number], recall) if number in errors else ()))
+        Answer(question, answers[number], notes.get(number), *((errors[number], summary) if number in errors else ()))
         for number, question in enumerate(asked)
     ]
 

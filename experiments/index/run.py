@@ -4,7 +4,8 @@
 
 MODEL is a trained model folder with test beliefs of the same data. Its entity vectors are repeated until there are as
 many entities as asked for. The first copy of an entity is the entity itself; further copies have normal noise on every
-coordinate, `noise` times the root mean square of the entity's coordinates. Copies are candidates wherever the entity is.
+coordinate, `noise` times the root mean square of the entity's coordinates. Copies are
+candidates wherever the entity is.
 
 Questions are test beliefs, half of them for heads and half for tails, one at a time, at the model's temperatures. They
 are not the questions that recall was measured on when the index was built. Exact answers score every entity. Seconds
@@ -98,8 +99,7 @@ def measure(model: Model, test: np.ndarray, options: argparse.Namespace) -> dict
     """Build the index, store it, and compare its answers with exact ones."""
     began = time.monotonic(), time.process_time()
     before = peak_memory()
-    memory = 2 * 2**30
-    model = model.build_index(options.recall, options.cells, memory=memory)
+    model = model.build_index(options.recall, options.cells, memory=2**30)
     index = model.index
     assert index is not None
     result: dict[str, Any] = {

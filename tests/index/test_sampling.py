@@ -23,7 +23,7 @@ def world(request):
 def log_chances(cells, scores):
     """log q of every entity, in order."""
     counts = np.array(list(map(len, cells)))
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         return np.repeat(np.log(cell_chances(counts, scores)) - np.log(counts), counts)
 
 
