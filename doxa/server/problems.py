@@ -115,9 +115,17 @@ def install(app: FastAPI) -> None:
 
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": title, "model": Problem, "content": {MEDIA_TYPE: {}}}
-    for status, title in ((401, "Token needed"), (403, "Not allowed"), (404, "Unknown name"),
-                          (409, "Cannot be answered"), (422, "Invalid request"), (429, "Too many requests"),
-                          (503, "Busy"))
-}  # fmt: skip
+    status: {"description": title, "model": Problem} for status, title in TITLES.items() if status not in (405, 406)
+} | {409: {"description": "Cannot be answered", "model": Problem}, 422: {"description": "Invalid", "model": Problem}}
 """The problems that any route may answer with, for OpenAPI."""
+
+
+def with_problems(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of an API, in which problems have their media type."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, described in operation["responses"].items():
+                content = described.get("content", {})
+                if status >= "400" and "application/json" in content:
+                    described["content"] = {MEDIA_TYPE: content["application/json"]}
+    return schema

@@ -143,6 +143,14 @@ def test_the_printed_address_becomes_a_cookie(client):
     assert client.get("/api/v1/me").json()["role"] == "reader"
 
 
+def test_the_printed_address_works_behind_a_proxy(folder):
+    served = create_app(Source(folder), Options(token=TOKEN, root_path="/kb"))
+    with TestClient(served, base_url="http://127.0.0.1", root_path="/kb") as client:
+        response = client.get("/kb/", params={"token": TOKEN}, follow_redirects=False)
+        assert (response.status_code, response.headers["location"]) == (303, "/kb/")
+        assert client.get("/kb/healthz").status_code == 200
+
+
 def test_every_response_has_a_strict_policy(client):
     for path in ("/", "/api/v1/models", "/nothing", "/static/index.html"):
         headers = client.get(path).headers

@@ -25,7 +25,12 @@ TYPES = {
 }  # fmt: skip
 
 
-@router.get("/export", response_class=FileResponse, summary="The beliefs as a file")
+FILES = {media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in TYPES.values()}
+
+
+@router.get(
+    "/export", response_class=FileResponse, summary="The beliefs as a file", responses={200: {"content": FILES}}
+)
 async def export(
     parts: Parts,
     format: Literal["tsv", "csv", "jsonl", "parquet", "nt", "ttl"] = "tsv",
