@@ -29,8 +29,8 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
 
 TITLES = {
     400: "Bad request", 401: "Token needed", 403: "Not allowed", 404: "Not here", 405: "Method not allowed",
-    406: "Not acceptable", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
-    429: "Too many requests", 503: "Busy",
+    409: "Cannot be answered", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
+    422: "Invalid request", 429: "Too many requests", 503: "Busy",
 }  # fmt: skip
 
 
@@ -114,9 +114,11 @@ def install(app: FastAPI) -> None:
         return response(problem(500, "fault", "Server fault", detail))
 
 
+STATUSES = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 503)
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": title, "model": Problem} for status, title in TITLES.items() if status not in (405, 406)
-} | {409: {"description": "Cannot be answered", "model": Problem}, 422: {"description": "Invalid", "model": Problem}}
+    status: {"description": TITLES[status], "model": Problem} for status in STATUSES
+}
 """The problems that any route may answer with, for OpenAPI."""
 
 

@@ -134,6 +134,10 @@ class Source:
         facts = model.known.triples if split is None else parts[split]
         yield from Beliefs.from_triples(model.vocabularies, facts).frames()
 
+    def settled(self) -> pl.DataFrame | None:
+        """The beliefs that need no proposal, beside those the model knows."""
+        return None
+
     def store(self) -> Any:
         """The knowledge base to write to; a model folder has none."""
         raise CannotAnswer(READ_ONLY, SERVE_STORE)

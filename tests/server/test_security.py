@@ -17,7 +17,7 @@ from tests.server.conftest import ADMIN, TOKEN
 
 PUBLIC = {"/", "/healthz", "/readyz", "/api/v1/openapi.json", "/api/v1/me"}
 READING = ("GET", "HEAD")
-POSTED_READS = {"/api/v1/ask", "/api/v1/judge"}
+POSTED_READS = {"/api/v1/ask", "/api/v1/judge", "/api/v1/reconcile"}
 MOUNTS = {"/static", "/mcp"}
 """Applications with a path of their own, each with a test of its own."""
 

@@ -12,11 +12,11 @@ from starlette.background import BackgroundTask
 
 from doxa import formats
 from doxa.formats.registry import FORMATS
-from doxa.server.context import Parts
+from doxa.server.context import API, Parts
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 
-router = APIRouter(tags=["export"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
+router = APIRouter(prefix=API, tags=["export"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
 TYPES = {
     "tsv": "text/tab-separated-values; charset=utf-8", "csv": "text/csv; charset=utf-8",
@@ -25,7 +25,7 @@ TYPES = {
 }  # fmt: skip
 
 
-FILES = {media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in TYPES.values()}
+FILES = {form.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for form in TYPES.values()}
 
 
 @router.get(
