@@ -89,18 +89,17 @@ def serve(
         local=host in LOOPBACK,
         hosts=(host, *allow_host),
         origins=tuple(allow_origin),
-        root_path=root_path.rstrip("/"),
     )
     app = create_app(source, options)
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
-        proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=options.root_path,
+        proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
         timeout_graceful_shutdown=5,
     )  # fmt: skip
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{socket.getsockname()[1]}{options.root_path}/"
+    address = f"http://{shown}:{socket.getsockname()[1]}{root_path.rstrip('/')}/"
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
     server.run(sockets=[socket])

@@ -59,6 +59,8 @@ class Served:
     def warm(self) -> Served:
         """Do once what the first request would have to wait for."""
         model = self.model
+        for vocabulary in (model.vocabularies.entities, model.vocabularies.relations):
+            log.debug("%d names of kind %s", len(vocabulary.lookup), vocabulary.kind)
         if len(self.entities) and len(self.relations) and len(model.train):
             head, relation, _ = model.train[0].tolist()
             names = model.vocabularies
