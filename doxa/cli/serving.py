@@ -90,19 +90,17 @@ def serve(
         hosts=(host, *allow_host),
         origins=tuple(allow_origin),
     )
-    app = create_app(source, options)
     config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
+        create_app(source, options), host=host, port=port, log_level="warning", access_log=False, server_header=False,
         proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
         timeout_graceful_shutdown=5,
     )  # fmt: skip
-    server = uvicorn.Server(config)
     socket = config.bind_socket()
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{socket.getsockname()[1]}{root_path.rstrip('/')}/"
+    address = f"http://{shown}:{socket.getsockname()[1]}{config.root_path}/"
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
-    server.run(sockets=[socket])
+    uvicorn.Server(config).run(sockets=[socket])
 
 
 def mcp(served: ServedArgument) -> None:
