@@ -109,7 +109,7 @@ def mcp(served: ServedArgument) -> None:
     The tools are ask, judge, explain, similar, complete, names and propose; propose writes to the review queue of a
     knowledge base, where a curator decides. `doxa serve` offers the same tools at /mcp.
 
-    Example, in the settings of an MCP client: `{"command": "doxa", "args": ["mcp", "kb.db"]}`
+    Example: `doxa mcp kb.db`, as the command of a server in the settings of an MCP client
     """
     require_extra()
     from doxa.server.security import Principal

@@ -29,7 +29,7 @@ class StoreSource(Source):
 
     @property
     def name(self) -> str:
-        return str(self.kb.place)
+        return self.kb.place.location.partition("?")[0].rpartition("/")[2]
 
     def refresh(self) -> bool:
         with self._loading:
