@@ -22,15 +22,13 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
     UsageError: (422, "usage", "Invalid request"),
     BadFile: (422, "bad-file", "Unreadable file"),
     CannotAnswer: (409, "cannot-answer", "Cannot be answered"),
-    BadStore: (503, "bad-store", "Knowledge base not available"),
-    BadModel: (503, "bad-model", "Model not available"),
 }
 """Status, type and title of each error of the library; the first that fits counts."""
 
 TITLES = {
     400: "Bad request", 401: "Token needed", 403: "Not allowed", 404: "Not here", 405: "Method not allowed",
-    406: "Not acceptable", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
-    429: "Too many requests", 503: "Busy",
+    409: "Cannot be answered", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
+    422: "Invalid request", 429: "Too many requests", 503: "Busy",
 }  # fmt: skip
 
 
@@ -56,7 +54,11 @@ def problem(status: int, kind: str, title: str, detail: str, hints: tuple[str, .
 
 
 def of_error(fault: DoxaError) -> dict[str, Any]:
-    """The problem of an error of the library."""
+    """The problem of an error of the library; what is wrong with files of this machine is said in its log only."""
+    if isinstance(fault, BadModel | BadStore):
+        log.warning("%s", fault)
+        what = "model" if isinstance(fault, BadModel) else "knowledge base"
+        return problem(503, "unavailable", "Not available", f"the {what} is not available; the server's log says why")
     for kind, (status, name, title) in STATUS.items():
         if isinstance(fault, kind):
             return problem(status, name, title, fault.message, fault.hints)
@@ -114,10 +116,20 @@ def install(app: FastAPI) -> None:
         return response(problem(500, "fault", "Server fault", detail))
 
 
+STATUSES = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 503)
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": title, "model": Problem, "content": {MEDIA_TYPE: {}}}
-    for status, title in ((401, "Token needed"), (403, "Not allowed"), (404, "Unknown name"),
-                          (409, "Cannot be answered"), (422, "Invalid request"), (429, "Too many requests"),
-                          (503, "Busy"))
-}  # fmt: skip
+    status: {"description": TITLES[status], "model": Problem} for status in STATUSES
+}
 """The problems that any route may answer with, for OpenAPI."""
+
+
+def with_problems(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of an API, in which problems have their media type."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, described in operation["responses"].items():
+                content = described.get("content", {})
+                if status >= "400" and "application/json" in content:
+                    described["content"] = {MEDIA_TYPE: content["application/json"]}
+    return schema

@@ -43,19 +43,22 @@ def run(kb: KnowledgeBase, kind: str, settings: dict[str, Any], report: Report) 
 def update(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tuple[str, Any]:
     """Update the live model with what was decided since, and publish it if it is no worse."""
     from doxa.curation.living import update_live
-    from doxa.server.living import update_folder
+    from doxa.server.living import update_folder, version_dict
 
     result = update_live(kb, update_folder(kb), report=report, **settings)
     if result is None:
         return "nothing was decided since the live model was trained", None
-    return f"version {result.version.id} is {result.version.state}: {result.reason}", result.as_dict()
+    about = result.as_dict() | {"version": version_dict(result.version)}
+    return f"version {result.version.id} is {result.version.state}: {result.reason}", about
 
 
 def complete(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tuple[str, Any]:
     """Search for missing beliefs and put them into the review queue."""
     overlap = float(settings.pop("overlap", 0.0))
     model, version = _live(kb)
-    proposals = model.complete(**settings, report=lambda now: report(0.95 * now.fraction, now.relation))
+    proposals = model.complete(
+        **settings, exclude=kb.settled(), report=lambda now: report(0.95 * now.fraction, now.relation)
+    )
     return _queued(kb, proposals.to_frame(), "missing", version, overlap, proposals.expected_right)
 
 
@@ -88,7 +91,7 @@ def evaluate(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tup
     if not len(beliefs):
         raise UsageError("the test split is empty")
     report(0.0, "evaluation")
-    result = Model.load(version.folder).evaluate(beliefs, report=lambda task: report(0.5, task))
+    result = Model.load(kb.models.folder_of(version)).evaluate(beliefs, report=lambda task: report(0.5, task))
     return f"version {version.id} on {len(beliefs):,} beliefs of the test split", {
         "version": version.id, "beliefs": len(beliefs), "evaluation": result.as_dict(),
     }  # fmt: skip
@@ -98,7 +101,7 @@ def _live(kb: KnowledgeBase) -> tuple[Model, int]:
     live = kb.models.live()
     if live is None:
         raise UsageError("no model is live", "train one, or publish a version")
-    return Model.load(live.folder), live.id
+    return Model.load(kb.models.folder_of(live)), live.id
 
 
 JOBS: dict[str, Callable[[KnowledgeBase, dict[str, Any], Report], tuple[str, Any]]] = {
@@ -111,9 +114,11 @@ JOBS: dict[str, Callable[[KnowledgeBase, dict[str, Any], Report], tuple[str, Any
 
 def main() -> int:
     """Do the job that the server writes to standard input."""
-    job, parent = json.load(sys.stdin), os.getppid()
+    job = json.load(sys.stdin)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != job["server"]:  # it ended before this process had begun
+        return 1
     with contextlib.suppress(OSError):
         os.nice(19)
     import torch
@@ -126,7 +131,7 @@ def main() -> int:
         nonlocal last
         if time.monotonic() - last > INTERVAL:
             last = time.monotonic()
-            if os.getppid() != parent or not kb.jobs.report(job["id"], progress, message, job["started"]):
+            if os.getppid() != job["server"] or not kb.jobs.report(job["id"], progress, message, job["started"]):
                 raise Stopped
 
     try:

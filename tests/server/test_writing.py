@@ -78,6 +78,7 @@ def test_import_by_upload_is_all_or_nothing_and_undoable(store, tokens, kb):
     assert kb.status()["beliefs"] == before + 2
     broken = store.post(address, params={"format": "jsonl"}, headers=headers, content=b'{"head": "x"\n')
     assert (broken.status_code, "upload" in broken.json()["detail"]) == (422, True)
+    assert "/" not in broken.json()["detail"]
     assert kb.status()["beliefs"] == before + 2
     kb.undo(response.json()["decision"])
     assert kb.status()["beliefs"] == before
@@ -116,6 +117,7 @@ def test_each_job_does_its_work(kb, kind, monkeypatch):
         assert result["evaluation"]["protocol"]["queries"] > 0
     else:
         assert result["version"]["id"] == 2
+        assert "/" not in result["version"]["folder"]
 
 
 def test_a_job_runs_in_its_own_process_and_ends_with_an_event(store, tokens, kb):

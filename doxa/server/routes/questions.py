@@ -22,7 +22,7 @@ from doxa.server.batches import (
     rows_of_arrow,
     rows_of_lines,
 )
-from doxa.server.context import API, Parts, as_json, by_version, version_headers
+from doxa.server.context import API, Parts, by_version, encoded, version_headers
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 from doxa.server.served import Served
@@ -35,11 +35,27 @@ CHUNK = 1000
 
 def batch_body(model: type[Any], example: str) -> dict[str, Any]:
     """What OpenAPI says of a body in three formats."""
-    content: dict[str, Any] = {JSON: {"schema": model.model_json_schema(ref_template="#/components/schemas/{model}")}}
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return inlined(definitions[part["$ref"].rpartition("/")[2]])
+            return {name: inlined(value) for name, value in part.items()}
+        return [inlined(value) for value in part] if isinstance(part, list) else part
+
+    content: dict[str, Any] = {JSON: {"schema": inlined(schema)}}
     content[NDJSON] = {"schema": {"type": "string"}, "example": example}
     content[ARROW] = {"schema": {"type": "string", "format": "binary"}}
-    content[JSON]["schema"].pop("$defs", None)
     return {"requestBody": {"required": True, "content": content}}
+
+
+BATCHES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {NDJSON: {"schema": {"type": "string"}}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
+    },
+}
 
 
 @router.get("/ask", response_model=schemas.Answer, summary="Ask for the missing part of a belief")
@@ -58,7 +74,7 @@ async def ask(
     served = parts.source.current
 
     def answer(questions: Sequence[Any]) -> list[Any]:
-        return [one.as_dict() for one in served.model.ask(questions, top, new_only)]
+        return [encoded(one.as_dict()) for one in served.model.ask(questions, top, new_only)]
 
     question = (head or "?", relation or "?", tail or "?", mention or None)
     group = ("ask", served.version, top, new_only)
@@ -69,6 +85,7 @@ async def ask(
     "/ask",
     response_model=schemas.Answers,
     summary="Ask many questions",
+    responses=BATCHES,
     openapi_extra=batch_body(schemas.Questions, '["Lyon", "located in", "?"]\n["?", "capital", "Paris"]\n'),
 )
 async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_only: bool = Query(False)) -> Response:
@@ -78,9 +95,12 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
     if form == JSON:
         batch = parsed(schemas.Questions, body)
         parts.limits.check_batch(len(batch.questions), batch.top)
-        answers = await parts.slow.run(served.model.ask, batch.questions, batch.top, batch.new_only)
-        data = await parts.slow.run(lambda: {"answers": [one.as_dict() for one in answers]})
-        return as_json(data, version_headers(served))
+
+        def answered() -> Any:
+            answers = served.model.ask(batch.questions, batch.top, batch.new_only)
+            return {"answers": [one.as_dict() for one in answers]}
+
+        return Response(await parts.slow_json(answered), headers=version_headers(served), media_type=JSON)
     rows = await parts.slow.run(rows_of_lines if form == NDJSON else rows_of_arrow, body)
     parts.limits.check_batch(len(rows), top)
     if form == NDJSON:
@@ -91,7 +111,7 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
             for start in range(0, len(rows), CHUNK):
                 if start:
                     answers = await parts.slow.run(served.model.ask, rows[start : start + CHUNK], top, new_only)
-                yield b"".join(lines_of([one.as_dict() for one in answers]))
+                yield await parts.quick(lambda part=answers: b"".join(lines_of([one.as_dict() for one in part])))
 
         return StreamingResponse(lines(), headers=version_headers(served), media_type=NDJSON)
     content = await parts.slow.run(lambda: arrow_of(_answer_table(served.model.ask(rows, top, new_only))))
@@ -149,6 +169,7 @@ def _frame(rows: Sequence[Any]) -> pl.DataFrame:
     "/judge",
     response_model=schemas.Judgment,
     summary="Judge many beliefs",
+    responses=BATCHES,
     openapi_extra=batch_body(schemas.BeliefsIn, '["Lyon", "located in", "France"]\n'),
 )
 async def judge_batch(request: Request, parts: Parts, base_rate: schemas.BaseRate = None) -> Response:
@@ -167,10 +188,10 @@ async def judge_batch(request: Request, parts: Parts, base_rate: schemas.BaseRat
     if form == ARROW:
         known = pl.Series("known", judgment.known)
         return Response(arrow_of(judgment.to_frame().with_columns(known)), headers=headers, media_type=ARROW)
-    data = await parts.slow.run(judgment.as_dict)
     if form == NDJSON:
-        return Response(b"".join(lines_of(data["beliefs"])), headers=headers, media_type=NDJSON)
-    return as_json(data, headers)
+        content = await parts.slow.run(lambda: b"".join(lines_of(judgment.as_dict()["beliefs"])))
+        return Response(content, headers=headers, media_type=NDJSON)
+    return Response(await parts.slow_json(judgment.as_dict), headers=headers, media_type=JSON)
 
 
 @router.get("/explain", response_model=schemas.Explanation, summary="Explain the credence of a belief")
@@ -192,7 +213,7 @@ async def explain(
         explanation = served.model.explain(head, relation, tail, mention or None, top=top, influences=influences)
         return explanation.as_dict()
 
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))
 
 
 @router.get("/similar", response_model=schemas.Similar, summary="Entities with similar vectors")
@@ -206,4 +227,4 @@ async def similar(
     """The entities with the most similar vectors, by cosine."""
     served = parts.source.current
     work = lambda: served.model.similar(entity, top, relation or None).as_dict()  # noqa: E731
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))
