@@ -13,12 +13,13 @@ PACKAGE = ROOT / "doxa"
 BASE = {"errors", "config", "slots"}
 ROWS = {
     "data": set(),
+    "cluster": set(),
     "formats": {"data"},
     "scores": {"data"},
     "pbe": {"scores", "data"},
     "estimators": {"pbe", "scores", "data"},
     "systems": {"pbe", "scores", "data"},
-    "calibration": {"pbe", "estimators", "data"},
+    "calibration": {"pbe", "estimators", "data", "cluster"},
     "model": {"calibration", "pbe", "systems", "formats", "data"},
     "inference": {"model", "calibration", "pbe", "systems", "formats", "data"},
     "storage": {"model", "calibration", "pbe", "systems", "formats", "data"},
