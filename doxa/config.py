@@ -207,7 +207,7 @@ class Settings:
     threads: int = setting(
         0,
         "Threads of a single worker; training gives the same weights with any number. 0 = one per core, or "
-        "OMP_NUM_THREADS; several workers have one each.",
+        "OMP_NUM_THREADS; several workers and the tasks of a cluster have one each.",
         "running",
         low=0,
     )

@@ -10,11 +10,13 @@ import typer
 from doxa.cli.hints import faults_of_data
 from doxa.cli.options import (
     BaseRateOption,
+    ClusterOption,
     ForceOption,
     FormatOption,
     MemoryOption,
     ModelFolder,
     OnErrorOption,
+    PartsOption,
     ReadOption,
     ReviewFile,
     SeedOption,
@@ -22,6 +24,7 @@ from doxa.cli.options import (
     memory_limit,
     read,
     reading,
+    rows_runner,
 )
 from doxa.errors import UsageError
 
@@ -56,6 +59,8 @@ def complete(
     base_rate: MissingOption = 0.1,
     contradicting: ContradictingOption = True,
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search that --out was begun with.")] = False,
 ) -> None:
     """Find what is missing: the most credible new beliefs of the whole knowledge base.
@@ -87,11 +92,12 @@ def complete(
         def report(now: SearchProgress) -> None:
             bar(now.fraction, f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}")
 
-        proposals = run(
-            loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
-            checkpoint=unfinished, resume=resume,
-        )  # fmt: skip
+        with rows_runner(cluster, parts, model, lambda share: bar(share, "on the cluster")) as runner:
+            proposals = run(
+                loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
+                base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
+                checkpoint=unfinished, resume=resume, runner=runner,
+            )  # fmt: skip
     formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
     unfinished.unlink(missing_ok=True)
     terminal.say(f"{out}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
@@ -116,6 +122,8 @@ def audit(
     out: Annotated[Path | None, typer.Option("--out", help="TSV or CSV file to write, with a column `review`.")] = None,
     base_rate: BaseRateOption = None,
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
     on_error: OnErrorOption = "raise",
@@ -140,10 +148,13 @@ def audit(
     check_output("--out", out, model, file or model)
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
-    with terminal.progress("auditing") as bar:
+    with (
+        terminal.progress("auditing") as bar,
+        rows_runner(cluster, parts, model, lambda share: bar(share, "")) as runner,
+    ):
         suspects = run(
             loaded, beliefs, top, memory=memory_limit(memory), base_rate=base_rate,
-            report=lambda fraction: bar(fraction, ""),
+            report=lambda fraction: bar(fraction, ""), runner=runner,
         )  # fmt: skip
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")

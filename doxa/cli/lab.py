@@ -122,7 +122,9 @@ def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
 def bench(
     kinds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; everything by default."),
+        typer.Argument(
+            metavar="[train|rank|answer|load|growth|cluster]…", help="What to measure; all but cluster by default."
+        ),
     ] = None,
     data: Annotated[
         Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
@@ -136,17 +138,20 @@ def bench(
     """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
-    shapes and measured in turn with them; that of several threads or workers is the same on all cores. Run nothing else
+    shapes and measured in turn with them; that of several threads or workers is the same on all cores. `cluster`
+    compares a Ray cluster on this machine with one process and with workers on shared tables. Run nothing else
     meanwhile.
 
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """
     from doxa.lab import bench as benches
+    from doxa.lab.bench_cluster import cluster
     from doxa.render import terminal
 
+    measures = benches.KINDS | {"cluster": cluster}
     kinds = kinds or list(benches.KINDS)
     for kind in kinds:
-        chosen_of("bench", kind, tuple(benches.KINDS))
+        chosen_of("bench", kind, tuple(measures))
     with_data = [kind for kind in kinds if kind not in benches.WITHOUT_DATA]
     if with_data and data is None:
         raise UsageError(
@@ -158,7 +163,7 @@ def bench(
         if options and dimension is not None:
             options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
-            for figure in benches.KINDS[kind](**options):
+            for figure in measures[kind](**options):
                 figures.append(figure)
                 terminal.say(_line(figure))
     report = benches.Bench(tuple(figures))

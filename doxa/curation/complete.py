@@ -28,6 +28,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
+from doxa.inference.rows import RowRunner
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
@@ -155,6 +156,7 @@ def complete(
     report: Callable[[SearchProgress], None] | None = None,
     checkpoint: Path | None = None,
     resume: bool = False,
+    runner: RowRunner | None = None,
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
@@ -165,7 +167,7 @@ def complete(
     credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
-    search; `resume` continues from it.
+    search; `resume` continues from it. `runner` is where the relations are searched, by default here.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
@@ -179,7 +181,10 @@ def complete(
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
     missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
     search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report)
-    search.run(np.unique(ids).tolist(), checkpoint, resume)
+    if runner is None:
+        search.run(np.unique(ids).tolist(), checkpoint, resume)
+    else:
+        search.run_elsewhere(np.unique(ids), runner)
     best = search.finish()
     terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory)
     return Proposals(
@@ -192,6 +197,18 @@ def complete(
         hidden=search.curve.count if search.curve else 0,
         base_rate=base_rate or MISSING,
     )
+
+
+def searched_rows(model: Model, relations: Ids, options: tuple[SearchOptions, int]) -> pl.DataFrame:
+    """The best candidates of these relations as a table."""
+    search = _Search(model, *options, None)
+    search.run(relations.tolist(), None, False)
+    best = search.finish()
+    return pl.DataFrame({
+        "head": best.triples[:, 0], "relation": best.triples[:, 1], "tail": best.triples[:, 2],
+        "credence": best.credence, "order": best.order,
+        "head_rank": best.ranks[:, 0], "tail_rank": best.ranks[:, 1],
+    })  # fmt: skip
 
 
 class _Scored(NamedTuple):
@@ -269,6 +286,14 @@ class _Search:
             if checkpoint is not None and time.monotonic() - last_save > model.settings.checkpoint_seconds:
                 self._state(fingerprint, place + 1).save(checkpoint)
                 last_save = time.monotonic()
+
+    def run_elsewhere(self, relations: Ids, runner: RowRunner) -> None:
+        """Search every relation where the runner does; the best of all are the best of the best of each."""
+        work = np.array([relation for relation in relations.tolist() if self.pools.cost(relation)], np.int64)
+        table = runner.run(searched_rows, len(work), lambda rows: work[rows], (self.options, self.memory), block=1)
+        triples = table.select("head", "relation", "tail").to_numpy()
+        ranks = table.select("head_rank", "tail_rank").to_numpy()
+        self._collected.append(_Scored(triples, table["credence"].to_numpy(), table["order"].to_numpy(), ranks))
 
     def _search(self, relation: int) -> None:
         """Add the candidates of one relation that are credible enough."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile, one_of
 from doxa.formats import packing
 from doxa.formats.columns import check
-from doxa.formats.dataset import dataset
+from doxa.formats.dataset import dataset, part_files
 from doxa.formats.faults import EXPECTED, Faults, OnError
 from doxa.formats.options import Options
 from doxa.formats.registry import format_to_read, module_of
@@ -75,12 +76,13 @@ def blocks(
 ) -> Iterator[pl.DataFrame]:
     """Read the beliefs of a file as frames, one block after the other; memory stays bounded.
 
-    The first column, `line`, is the line, row or statement of the file. The format follows from the file's ending or
-    from `options.format`; `-` is standard input. A faulty line is an error, or with `on_error="skip"` is left out and
-    counted.
+    A folder of files is read file by file. The first column, `line`, is the line, row or statement of its file. The
+    format follows from the file's ending or from `options.format`; `-` is standard input. A faulty line is an error, or
+    with `on_error="skip"` is left out and counted.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    return _blocks(path, on_error, allow_zero_confidence, options or Options())
+    files = part_files(Path(path)) or [path]
+    return chain.from_iterable(_blocks(file, on_error, allow_zero_confidence, options or Options()) for file in files)
 
 
 def _blocks(

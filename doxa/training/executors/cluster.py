@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -27,7 +29,7 @@ from doxa.training.partitions.run import Epoch, PartitionedRun
 from doxa.training.partitions.shared import SYNCHRONIZE, Merged, Rows, SharedCopy, SharedTables
 from doxa.training.partitions.tables import WholeSizes
 from doxa.training.partitions.tasks import Task, TaskRun
-from doxa.training.threads import torch_threads
+from doxa.training.threads import Threads, torch_threads
 
 log = logging.getLogger(__name__)
 
@@ -79,8 +81,9 @@ class RayCluster:
     def __init__(self, run: PartitionedRun, address: str) -> None:
         self.run, self._address = run, address
         self._stack = ExitStack()
+        self._threads = max(1, run.settings.threads)
         self._stopped = False
-        self.repeated = 0
+        self.usage: Counter[str] = Counter()
 
     def warm_up(self) -> None:
         run = self.run
@@ -94,7 +97,7 @@ class RayCluster:
         cache = self._address != "local" and table < CACHE_SHARE * store
         inputs = Inputs(run.storage, run.settings, run.sizes, run.facts, cache)
         self._inputs = self._ray.put(inputs)
-        self._train = self._ray.remote(train_task).options(max_retries=0, num_cpus=1, num_returns=3)
+        self._train = self._ray.remote(train_task).options(max_retries=0, num_cpus=self._threads, num_returns=3)
         run.start()
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
@@ -117,10 +120,10 @@ class RayCluster:
 
     def _submit(self, epoch: Epoch, tasks: _Tasks, fraction: Fraction) -> None:
         """Start the first waiting tasks whose partitions no running task has, on the cores that there are."""
-        cores = cores_of(self._ray)
+        at_a_time = max(1, cores_of(self._ray) // self._threads)
         busy = {partition for task in tasks.running.values() for partition in task.pair}
         for task in list(tasks.waiting):
-            if len(tasks.running) >= cores or self._ended(fraction, task):
+            if len(tasks.running) >= at_a_time or self._ended(fraction, task):
                 return
             if busy.isdisjoint(task.pair):
                 cached = [tasks.cached.get(partition) for partition in task.pair]
@@ -134,17 +137,18 @@ class RayCluster:
         """Take the versions that a task has written; one that was lost waits to be started again."""
         task, parts = tasks.running.pop(reference), tasks.parts.pop(reference)
         try:
-            names = self._ray.get(reference)
+            names, usage = self._ray.get(reference)
         except Exception as fault:  # Ray raises many kinds
             if not is_lost(fault):
                 raise _reported(error_of(fault)) from fault
             if tasks.attempts[task.number] >= ATTEMPTS:
                 raise DoxaError(f"the cluster lost a task {ATTEMPTS} times: {fault}", "look at its nodes") from fault
-            self.repeated += 1
+            self.usage["lost"] += 1
             log.warning("a worker of partitions %s was lost; its task is run again, and steps of relations that it had "
                         "merged count twice", " and ".join(map(str, task.pair)))  # fmt: skip
             tasks.waiting.insert(0, task)
             return
+        self.usage.update(usage)
         for partition, name, part in zip(task.pair, names, parts, strict=False):
             epoch.versions[partition] = name
             tasks.cached[partition] = part
@@ -177,27 +181,55 @@ class _Tasks:
 
 def train_task(
     inputs: Inputs, epoch: Epoch, task: Task, actor: Any, cached: Sequence[Any], fraction: Fraction
-) -> tuple[list[str], Columns | None, Columns | None]:
-    """One task in a worker of the cluster: the files of its new versions, and the versions for the object store."""
+) -> tuple[tuple[list[str], Counter[str]], Columns | None, Columns | None]:
+    """One task in a worker of the cluster: the files of its new versions, what it used, and the versions themselves.
+
+    The versions are for the object store, None where it is too small for them.
+    """
+    clock = _Clock()
     parts = [
         _from_cache(reference) or epoch.read_partition(inputs.storage, partition)
         for partition, reference in zip(task.pair, cached, strict=True)
     ]
     beliefs = read_bucket(inputs.storage, epoch.folder, task.number)
+    clock.usage["bytes"] += sum(column.nbytes for part in parts for column in part.values())
+    clock.add("reading")
     shared = SharedCopy(RemoteOwner(actor), task.number)
-    training = TaskRun(task, parts, beliefs, shared.tables, inputs.settings, inputs.sizes, inputs.facts)
+    threads = Threads(max(1, inputs.settings.threads))
+    training = TaskRun(task, parts, beliefs, shared.tables, inputs.settings, inputs.sizes, inputs.facts, threads)
+    clock.add("starting")
     trained, loss = 0, 0.0
     with torch_threads(1):
         for steps, trained, loss in training.run(fraction, lambda: shared.stop):
             if steps % SYNCHRONIZE == 0:
+                clock.add("steps")
                 shared.merge(trained, loss)
-        versions = training.versions
-        names = [epoch.version_name(partition, task.number) for partition in task.pair]
-        for name, version in zip(names, versions, strict=True):
-            inputs.storage.write(name, version)
-        shared.merge(trained, loss)
+                clock.add("merging")
+    threads.close()
+    clock.add("steps")
+    versions = training.versions
+    names = [epoch.version_name(partition, task.number) for partition in task.pair]
+    for name, version in zip(names, versions, strict=True):
+        clock.usage["bytes"] += inputs.storage.write(name, version)
+    clock.add("writing")
+    shared.merge(trained, loss)
+    clock.add("merging")
     kept: list[Columns | None] = [*(versions if inputs.cache else [None] * len(versions)), None]
-    return names, kept[0], kept[1]
+    return (names, clock.usage), kept[0], kept[1]
+
+
+class _Clock:
+    """Seconds that a task spends on each of its stages."""
+
+    def __init__(self) -> None:
+        self.usage: Counter[str] = Counter()
+        self._last = time.monotonic()
+
+    def add(self, stage: str) -> None:
+        """The time since the last call belongs to this stage."""
+        now = time.monotonic()
+        self.usage[stage] += now - self._last  # type: ignore[assignment]
+        self._last = now
 
 
 def _from_cache(reference: Any) -> Columns | None:
