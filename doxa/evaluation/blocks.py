@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,18 +16,31 @@ from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RankOptions:
-    """How entities are ranked. `joining` are the facts that join those of the model in the filter, None for none."""
+    """How entities are ranked. `joining` are the facts that join those of the model in the filter, None for none.
+
+    `known` are the facts of the filter; elsewhere they are made once for all blocks of a process.
+    """
 
     candidates: CandidateRule
     joining: NDArray[np.int64] | None
     memory: int
+    known: TripleIndex | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"known": None}
+
+    def filter(self, model: Model) -> TripleIndex:
+        """The facts that are left out of a ranking."""
+        if self.known is None:
+            self.known = model.trained_facts if self.joining is None else model.known.union(self.joining)
+        return self.known
 
 
 def ranked_rows(model: Model, beliefs: Beliefs, options: RankOptions) -> pl.DataFrame:
     """Raw and filtered rank of the head and of the tail of each belief."""
-    known = _filter(model, options)
+    known = options.filter(model)
     ranker: Ranker = Answered(model.pbe) if options.candidates == "answered" else model.pbe
     columns = {}
     for slot in ENTITY_SLOTS:
@@ -35,9 +48,3 @@ def ranked_rows(model: Model, beliefs: Beliefs, options: RankOptions) -> pl.Data
         result = ranks(ranker, slot, beliefs, known, pool, memory=options.memory)
         columns |= {f"raw_{slot}": result.raw, f"filtered_{slot}": result.filtered}
     return pl.DataFrame(columns)
-
-
-@lru_cache(maxsize=1)
-def _filter(model: Model, options: RankOptions) -> TripleIndex:
-    """The facts that are left out of a ranking; made once for all blocks of a process."""
-    return model.trained_facts if options.joining is None else model.known.union(options.joining)

@@ -225,7 +225,7 @@ class _Inputs:
     def entities_by_blocks(self) -> EntityReport:
         """The ranks of entities by the model, wherever the runner ranks blocks of beliefs."""
         joining = self.ranked.triples if self.filter == "all" else None
-        options = RankOptions(self.candidates, joining, self.memory)
+        options = RankOptions(self.candidates, joining, self.memory, self.known)
         by_relation = np.argsort(self.ranked.relation, kind="stable")
         table = self.runner.run(
             ranked_rows, len(self.ranked), lambda rows: self.ranked.take(by_relation[rows]), options

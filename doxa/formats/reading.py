@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,11 @@ from doxa.formats.columns import check
 from doxa.formats.dataset import dataset, part_files
 from doxa.formats.faults import EXPECTED, Faults, OnError
 from doxa.formats.options import Options
-from doxa.formats.registry import format_to_read, module_of
+from doxa.formats.parts import read_parts
+from doxa.formats.registry import TABULAR, format_by_ending, format_to_read, module_of
+
+PARALLEL_BYTES = 2**26
+"""Bytes of a folder of files from which on several processes read it."""
 
 
 def read(
@@ -53,8 +58,13 @@ def read_beliefs(
     options: Options | None = None,
 ) -> Beliefs:
     """Read the beliefs of a file, with the RDF prefixes that their names use; see `blocks`."""
-    options = options or Options()
-    beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    options, files = options or Options(), part_files(Path(path))
+    tabular = all(format_by_ending(file) in TABULAR for file in files)
+    if len(files) > 1 and tabular and sum(file.stat().st_size for file in files) > PARALLEL_BYTES:
+        one = partial(_blocks, on_error=on_error, allow_zero_confidence=allow_zero_confidence, options=options)
+        beliefs = read_parts(files, one)
+    else:
+        beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
     return beliefs.with_prefixes(options.prefixes.declared)
 
 

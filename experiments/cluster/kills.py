@@ -3,8 +3,8 @@
     python experiments/cluster/kills.py DATA --work WORK [--kills 20]
 
 Starts a cluster of three nodes on this machine and `doxa train` on it. Kills a node at a random moment and starts
-another one, until so many were killed. Every fourth kill is that of the head node, which ends the cluster. It is started
-anew and the run goes on with --resume. Writes `kills.json` beside this file.
+another one, until so many were killed. Every fourth kill is that of the head node, which ends the cluster. It is
+started anew and the run goes on with --resume. Writes `kills.json` beside this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Training of tables that stay in files: peak anonymous memory and cost per belief of one pass.
 
-    python experiments/cluster/out_of_core.py --work WORK [--beliefs 50000000] [--entities 5000000] [--partitions 16]
+    python experiments/cluster/out_of_core.py --work WORK [--beliefs 50000000] [--entities 5000000] [--partitions 32]
 
 Generates beliefs, trains one epoch in partitions in this process (or with --cluster on Ray), and writes
 `out_of_core.json` beside this file: peak RssAnon of this process and, on Ray, of its workers.
@@ -41,7 +41,7 @@ def main() -> None:
     parser.add_argument("--beliefs", type=int, default=50_000_000)
     parser.add_argument("--entities", type=int, default=5_000_000)
     parser.add_argument("--dimension", type=int, default=100)
-    parser.add_argument("--partitions", type=int, default=16)
+    parser.add_argument("--partitions", type=int, default=32)
     parser.add_argument("--cluster", default="")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -8,6 +8,8 @@ import pytest
 ATTEMPTS = 5
 """Times that a node is started: Ray gives up after 30 seconds, which a busy machine may need."""
 
+HEAD = {"num_cpus": 1, "object_store_memory": 10**8, "include_dashboard": False}
+
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -43,7 +45,7 @@ def start_head(kind):
     """A cluster of the head node alone, with one core."""
     for attempt in range(ATTEMPTS):
         try:
-            return kind(initialize_head=True, head_node_args={"num_cpus": 1, "object_store_memory": 10**8})
+            return kind(initialize_head=True, head_node_args=HEAD)
         except Exception:
             if attempt == ATTEMPTS - 1:
                 raise

@@ -5,7 +5,8 @@ import pytest
 
 from doxa.errors import BadFile
 from doxa.formats import dataset
-from doxa.formats.reading import read_beliefs
+from doxa.formats.parts import read_parts
+from doxa.formats.reading import blocks, read_beliefs
 
 ROWS = [(f"e{i % 7}", f"r{i % 3}", f"e{(i * i) % 11}") for i in range(30)]
 
@@ -30,6 +31,28 @@ def test_a_folder_of_parts_is_one_list_of_beliefs(tmp_path, endings):
     beliefs = read_beliefs(parts.train)
     assert beliefs.to_frame().rows() == ROWS
     assert len(beliefs.vocabularies.relations) == 3
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_parts_read_by_processes_are_those_read_one_by_one(tmp_path, processes):
+    """Ids differ, names do not; mentions, confidence and labels stay with their beliefs."""
+    table = pl.DataFrame(ROWS, schema=["head", "relation", "tail"], orient="row").with_columns(
+        pl.Series("mention", [f"Word{i % 4} and word{i % 5}" if i % 3 else None for i in range(30)]),
+        pl.Series("confidence", [i / 30 + 0.01 for i in range(30)]),
+    )
+    files = []
+    for number in range(3):
+        files.append(tmp_path / f"part-{number}.parquet")
+        table[number * 10 : number * 10 + 10].write_parquet(files[-1])
+    parts, plain = read_parts(files, one_file, processes), read_beliefs(tmp_path)
+    assert parts.to_frame().equals(plain.to_frame())
+    assert parts.mention.offsets.tolist() == plain.mention.offsets.tolist()
+    assert sorted(parts.vocabularies.entities.names) == sorted(plain.vocabularies.entities.names)
+    assert sorted(parts.vocabularies.words.names) == sorted(plain.vocabularies.words.names)
+
+
+def one_file(path):
+    return blocks(path)
 
 
 def test_a_folder_without_parts_is_no_part(tmp_path):

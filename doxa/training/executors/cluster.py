@@ -107,6 +107,8 @@ class RayCluster:
         tasks = _Tasks([task for task in epoch.tasks if task.beliefs])
         while tasks.running or (tasks.waiting and not self._ended(fraction, tasks.waiting[0])):
             self._submit(epoch, tasks, fraction)
+            if not tasks.running:  # the time of the run has ended meanwhile
+                break
             done, _ = ray.wait(list(tasks.running), num_returns=1, timeout=POLL)
             for reference in done:
                 self._collect(epoch, tasks, reference)
@@ -197,6 +199,7 @@ def train_task(
     shared = SharedCopy(RemoteOwner(actor), task.number)
     threads = Threads(max(1, inputs.settings.threads))
     training = TaskRun(task, parts, beliefs, shared.tables, inputs.settings, inputs.sizes, inputs.facts, threads)
+    del parts, beliefs  # which have been copied
     clock.add("starting")
     trained, loss = 0, 0.0
     with torch_threads(1):

@@ -33,6 +33,7 @@ class Partitioned:
         beliefs, loss = 0, 0.0
         for task in epoch.tasks:
             if task.beliefs and not self._ended(fraction, task.first_step):
+                trained, lost = 0, 0.0
                 for _, trained, lost in self._train(epoch, task, fraction):
                     done = beliefs + trained
                     whole = done == len(run.beliefs)
@@ -53,6 +54,7 @@ class Partitioned:
         beliefs = read_bucket(storage, epoch.folder, task.number)
         tables = run.shared.tables
         training = TaskRun(task, parts, beliefs, tables, run.settings, run.sizes, run.facts, self._threads)
+        del parts, beliefs  # which have been copied
         with torch_threads(1):
             if not self._warm:
                 training.warm_up()

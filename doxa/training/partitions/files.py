@@ -32,9 +32,9 @@ class Storage:
         from fsspec.core import url_to_fs
         from fsspec.implementations.local import LocalFileSystem
 
-        self.url = url
+        self.url = url if "://" in url else str(Path(url).resolve())
         try:
-            self._system, self._root = url_to_fs(url)
+            self._system, self._root = url_to_fs(self.url)
         except (ImportError, ValueError) as fault:
             raise UsageError(f"storage {url}: {fault}", "use a path, or a URL that fsspec knows") from fault
         self.is_local = isinstance(self._system, LocalFileSystem)

@@ -180,11 +180,12 @@ class PartitionedRun:
             self._load()
 
     def save(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        return {}, {"storage": self.storage.url, "epoch": self.current, "best": self.best}
+        return {}, {"storage": self.settings.storage, "epoch": self.current, "best": self.best}
 
     def load(self, tensors: dict[str, Tensor], files: dict[str, Any]) -> None:
-        if files.get("storage") != self.storage.url:
-            raise BadFile(f"the files of this run are in {files.get('storage')}", "resume it with that storage")
+        if files.get("storage") != self.settings.storage:
+            place = files.get("storage") or "the model folder"
+            raise BadFile(f"the partitions of this run are in {place}", "resume it with the same storage")
         self.current, self.best = str(files["epoch"]), str(files["best"])
         self._load()
 

@@ -12,7 +12,7 @@ from doxa.training.executors import Fraction
 from doxa.training.partitions.cuts import Pair
 from doxa.training.partitions.facts import LocalFacts
 from doxa.training.partitions.files import Columns
-from doxa.training.partitions.tables import WholeSizes, local_model, split_rows
+from doxa.training.partitions.tables import ID, SEEN, WholeSizes, local_model, split_rows
 from doxa.training.steps import Part, Steps
 from doxa.training.threads import ALONE, Threads
 
@@ -42,7 +42,8 @@ class TaskRun:
         facts: TripleIndex | None = None,
         threads: Threads = ALONE,
     ) -> None:
-        self.task, self._parts = task, parts
+        self.task = task
+        self._parts = [{name: part[name] for name in (ID, SEEN)} for part in parts]
         self._pbe, self._sums, ids = local_model(settings, sizes, parts, shared)
         stream = task.pair if settings.partitions > 1 else ()
         known = None if facts is None else LocalFacts(facts, ids)
