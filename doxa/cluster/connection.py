@@ -29,7 +29,7 @@ def ray_module() -> ModuleType:
         raise UsageError(
             "a cluster needs Ray, which is not installed", "install it: pip install 'doxa[cluster]'"
         ) from None
-    return ray  # type: ignore[no-any-return]
+    return ray
 
 
 def check_address(address: str) -> None:

@@ -21,7 +21,7 @@ import polars as pl
 from doxa.cluster.connection import cores_of, error_of, is_lost
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
-from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary
+from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import DoxaError
 from doxa.inference.rows import RowFunction
 from doxa.model import Model
@@ -39,7 +39,7 @@ AHEAD = 2
 ATTEMPTS = 20
 """Times that a block is started before the command gives up."""
 
-NO_NAMES = Vocabularies(*(Vocabulary(pl.Series([], dtype=pl.String), kind) for kind in ("entity", "relation", "word")))
+NO_NAMES = Vocabularies.empty()
 
 
 class ClusterRows:

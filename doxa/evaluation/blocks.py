@@ -42,7 +42,7 @@ def ranked_rows(model: Model, beliefs: Beliefs, options: RankOptions) -> pl.Data
     """Raw and filtered rank of the head and of the tail of each belief."""
     known = options.filter(model)
     ranker: Ranker = Answered(model.pbe) if options.candidates == "answered" else model.pbe
-    columns = {}
+    columns: dict[str, NDArray[np.float64]] = {}
     for slot in ENTITY_SLOTS:
         pool = model.trained_facts.seen(slot) if options.candidates == "relation" else None
         result = ranks(ranker, slot, beliefs, known, pool, memory=options.memory)

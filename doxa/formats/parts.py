@@ -136,9 +136,8 @@ def _collected(folder: Path, names: dict[str, list[pl.Series]], files: int) -> B
     def whole(name: str, kind: type) -> NDArray[Any]:
         return np.concatenate(columns.pop(name), dtype=kind)
 
-    vocabularies = Vocabularies(
-        *(Vocabulary(pl.concat(names[kind]), kind) for kind in ("entity", "relation")), word.vocabulary()
-    )
+    entities, relations = (Vocabulary(pl.concat(names[kind]), kind) for kind in ("entity", "relation"))
+    vocabularies = Vocabularies(entities, relations, word.vocabulary())
     return Beliefs(
         vocabularies=vocabularies,
         head=whole("head", np.int64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -91,7 +91,7 @@ def blocks(
     with `on_error="skip"` is left out and counted.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    files = part_files(Path(path)) or [path]
+    files: Sequence[str | Path] = part_files(Path(path)) or [path]
     return chain.from_iterable(_blocks(file, on_error, allow_zero_confidence, options or Options()) for file in files)
 
 

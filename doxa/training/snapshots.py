@@ -16,7 +16,10 @@ class Snapshots(Protocol):
     every_epoch: bool
     """Whether every epoch is worth a checkpoint, because its weights are in files already."""
 
-    has_best: bool
+    @property
+    def has_best(self) -> bool:
+        """Whether any weights were kept as the best."""
+        ...
 
     def keep_best(self) -> None:
         """Remember the present weights as the best."""

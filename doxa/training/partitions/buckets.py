@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import polars as pl
+from numpy.typing import NDArray
 
 from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged
-from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary
+from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.training.partitions.cuts import Cut, Plan
 from doxa.training.partitions.files import Columns, Storage, by_destination
 
 CHUNK = 2_000_000
 """Beliefs that are sorted into buckets at a time."""
 
-NO_NAMES = Vocabularies(*(Vocabulary(pl.Series([], dtype=pl.String), kind) for kind in ("entity", "relation", "word")))
+NO_NAMES = Vocabularies.empty()
 
 
 def write_buckets(storage: Storage, folder: str, beliefs: Beliefs, cut: Cut, plan: Plan, chunk: int = CHUNK) -> Ids:
@@ -59,8 +59,8 @@ def read_bucket(storage: Storage, folder: str, task: int) -> Beliefs:
     return Beliefs(NO_NAMES, head, relation, tail, mention, confidence)
 
 
-def local_rows(cut: Cut, plan: Plan, entities: Ids, task: Ids) -> Ids:
+def local_rows(cut: Cut, plan: Plan, entities: Ids, task: NDArray[np.int32]) -> NDArray[np.int32]:
     """The row of each entity in the tables of its task: the rows of the first partition, then those of the second."""
     first = np.array([pair[0] for pair in plan.tasks])[task]
-    rows: Ids = cut.row[entities] + np.where(cut.partition[entities] == first, 0, cut.sizes[first]).astype(np.int32)
-    return rows
+    before = np.where(cut.partition[entities] == first, 0, cut.sizes[first]).astype(np.int32)
+    return np.asarray(cut.row[entities] + before)

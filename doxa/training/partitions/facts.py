@@ -38,11 +38,11 @@ class LocalFacts(TripleIndex):
         return self._whole.contains(self._ids[head], relation, self._ids[tail])
 
     @property
-    def tails_per_head(self) -> NDArray[np.float64]:  # type: ignore[override]
+    def tails_per_head(self) -> NDArray[np.float64]:
         return self._whole.tails_per_head
 
     @property
-    def heads_per_tail(self) -> NDArray[np.float64]:  # type: ignore[override]
+    def heads_per_tail(self) -> NDArray[np.float64]:
         return self._whole.heads_per_tail
 
     def _global(self, head: Ids | None, relation: Ids | None, tail: Ids | None) -> tuple[Ids | None, ...]:

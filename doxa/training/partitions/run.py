@@ -113,7 +113,7 @@ class PartitionedRun:
         folder = f"epoch-{number + 1:05d}"
         self.storage.remove(folder)
         cut = Cut.draw(self.pbe.entities, self.partitions, self.settings.seed, number)
-        plan, cut_files = Plan(rounds, self.partitions), []
+        plan, cut_files = Plan(rounds, self.partitions), list[str]()
         for source in self._files(self.current):
             cut_files.append(f"{folder}/cut-{len(cut_files):05d}")
             write_cut(self.storage, cut_files[-1], self.storage.read(source), cut)
