@@ -63,6 +63,9 @@ StorageOption = Annotated[
     str | None,
     typer.Option(metavar="URL", help="Where partitions have their files, for all nodes; by default the model folder."),
 ]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
+]
 
 ChangeOption = Annotated[
     list[str],
@@ -84,9 +87,7 @@ def train(
     partitions: PartitionsOption = None,
     cluster: ClusterTrain = None,
     storage: StorageOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
-    ] = False,
+    resume: ResumeOption = False,
     force: ForceOption = False,
     strict: StrictOption = False,
     on_error: OnErrorOption = "raise",

@@ -174,17 +174,22 @@ def evaluate(
         baseline = _popularity_tasks(inputs)
         done["popularity"] = PopularityReport(**{task: baseline[task]() for task in done})
         seconds["popularity"] = round(time.monotonic() - began, 3)
-    protocol = {
-        "filter": filter,
-        "ties": "expected",
-        "candidates": candidates,
-        "queries": len(ranked),
-        "unseen": int((~ranked.seen).sum()),
-        "judged": len(labeled()) if judged & done.keys() else 0,
-        "negatives": "labels" if has_negatives(beliefs) else f"made, seed {seed}",
-    }
+    protocol = _protocol(inputs, seed) | {"judged": len(labeled()) if judged & done.keys() else 0}
     skipped = {task: reasons[task] for task in tasks if task in reasons}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
+
+
+def _protocol(inputs: _Inputs, seed: int) -> dict[str, Any]:
+    """How the tasks were run."""
+    return {
+        "filter": inputs.filter,
+        "ties": "expected",
+        "candidates": inputs.candidates,
+        "queries": len(inputs.ranked),
+        "unseen": int((~inputs.ranked.seen).sum()),
+        "judged": 0,
+        "negatives": "labels" if has_negatives(inputs.beliefs) else f"made, seed {seed}",
+    }
 
 
 def task_names(tasks: Sequence[str] | str, choices: Sequence[str]) -> Sequence[str]:
