@@ -175,6 +175,27 @@ def test_a_run_killed_in_an_epoch_goes_on_with_the_same_result(tmp_path):
     assert [one.loss for one in state.curve] == [one.loss for one in whole.state.curve]
 
 
+def test_an_interrupted_epoch_is_run_again_from_its_own_files(tmp_path):
+    """Ctrl-C keeps what was trained; the epoch under way then starts again, as with several workers."""
+    path = tmp_path / "c.safetensors"
+    stopped = loop_of(tmp_path / "files", checkpoint=path)
+
+    def report(now=False):
+        stopped.interrupted |= stopped.state.epoch == 1 and stopped.state.step > stopped.steps.per_epoch
+
+    stopped._report = report
+    state = stopped.run()
+    assert stopped.interrupted
+    assert not state.finished
+    again = loop_of(tmp_path / "files", checkpoint=path)
+    again.resume(Checkpoint.load(path))
+    assert (again.state.epoch, again.state.step) == (1, again.steps.per_epoch)
+    assert_same(weights(stopped), weights(again))
+    assert again.run().finished
+    assert [record.epoch for record in again.state.curve] == [1, 2, 3, 4]
+    assert again.steps.current == "epoch-00004"
+
+
 def test_the_best_weights_are_the_files_of_their_epoch(tmp_path):
     """The second of four epochs is the best; the run ends with its weights, and keeps no copy in memory."""
     metrics, after = iter([0.1, 0.9, 0.2, 0.3]), {}

@@ -45,7 +45,7 @@ from doxa.training.partitions.tables import (
 from doxa.training.partitions.tasks import Task
 
 START, NOTE, SHARED = "start", "epoch.json", "shared"
-FOLDER = re.compile(rf"{START}|epoch-\d{{5,}}")
+FOLDER = re.compile(rf"{START}|epoch-\d{{5,}}b*")
 
 
 @dataclass
@@ -111,6 +111,8 @@ class PartitionedRun:
     def begin(self, number: int, rounds: Sequence[Sequence[Pair]]) -> Epoch:
         """Cut the entities anew, and sort rows and beliefs by where this epoch needs them."""
         folder = f"epoch-{number + 1:05d}"
+        while folder in (self.current, self.best):  # an epoch that was interrupted, and goes on from its own files
+            folder += "b"
         self.storage.remove(folder)
         cut = Cut.draw(self.pbe.entities, self.partitions, self.settings.seed, number)
         plan, cut_files = Plan(rounds, self.partitions), list[str]()
