@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo serve test lint test-slow test-cluster test-faults test-store mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,7 +14,7 @@ install: $(VENV)/installed  ## make .venv with doxa in it (the command is then .
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
 demo: install  ## learn the embedded atlas, ask it questions, draw the results (about a minute)
@@ -45,6 +45,9 @@ lint: install  ## ruff and mypy
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
+
+test-cluster: install  ## training and ranking on a Ray cluster of two nodes on this machine, with two kills
+	$(BIN)/python -m pytest -m cluster tests/cluster
 
 SCALE ?= 1
 test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run

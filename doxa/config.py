@@ -125,11 +125,9 @@ class Settings:
         "training", ("uniform", "bernoulli"),
     )  # fmt: skip
     max_answers: int = setting(
-        0,
-        "Cap on a query's weight: a query with more than N known answers contributes as if it had N. 0 = no cap.",
-        "training",
-        low=0,
-    )
+        0, "Cap on a query's weight: a query with more than N known answers contributes as if it had N. 0 = no cap.",
+        "training", low=0,
+    )  # fmt: skip
     filter_negatives: bool = setting(False, "Remove known facts from the negatives of a belief.", "training")
     entity_norm: str = setting(
         "free", "Constraint on entity vectors: none (free), length 1 (unit), or length at most 1 (ball).",
@@ -145,23 +143,21 @@ class Settings:
         "linear", "Learning rate: linear decay to zero, or constant.", "training", ("linear", "constant")
     )
     batch_size: int = setting(
-        0,
-        "Beliefs per step. 0 = 512, or 1024 in margin ranking and for large data; few beliefs: at least 20 steps.",
-        "training",
-        low=0,
-    )
+        0, "Beliefs per step. 0 = 512, or 1024 in margin ranking and for large data; few beliefs: at least 20 steps.",
+        "training", low=0,
+    )  # fmt: skip
     epochs: int = setting(
-        0,
-        "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, by their number.",
-        "training",
-        low=0,
-    )
+        0, "Passes over the training beliefs; a time budget replaces them. 0 = planned: 20 to 200, by their number.",
+        "training", low=0,
+    )  # fmt: skip
+    partitions: int = setting(
+        0, "Partitions that the entities are cut into, anew in every epoch; two are in memory at a time. 0 = no cut.",
+        "training", low=0,
+    )  # fmt: skip
     time_budget: float = setting(
-        0.0,
-        "Seconds of the whole run, calibration included; the schedule stretches to them. 0 = by epochs.",
-        "training",
-        low=0,
-    )
+        0.0, "Seconds of the whole run, calibration included; the schedule stretches to them. 0 = by epochs.",
+        "training", low=0,
+    )  # fmt: skip
     validation_fraction: float = setting(
         0.05, "Share of train held out for validation when there is no validation set.", "training", low=0
     )
@@ -202,6 +198,8 @@ class Settings:
         0.0, "Share of true beliefs that credence is stated for. 0 = as in validation.", "judging", low=0
     )
 
+    cluster: str = setting("", "Ray cluster that trains partitions: local, auto, or ray://HOST:10001.", "running")
+    storage: str = setting("", "Folder or fsspec URL of the partitions' files. By default the model folder.", "running")
     checkpoint_seconds: float = setting(60.0, "Seconds between checkpoints.", "running", low=0)
     workers: int = setting(
         1, "Training processes on shared tables; more than one is not exactly repeatable.", "running", low=1
@@ -209,7 +207,7 @@ class Settings:
     threads: int = setting(
         0,
         "Threads of a single worker; training gives the same weights with any number. 0 = one per core, or "
-        "OMP_NUM_THREADS; several workers have one each.",
+        "OMP_NUM_THREADS; several workers and the tasks of a cluster have one each.",
         "running",
         low=0,
     )

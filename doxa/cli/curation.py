@@ -10,12 +10,14 @@ import typer
 from doxa.cli.hints import faults_of_data
 from doxa.cli.options import (
     BaseRateOption,
+    ClusterOption,
     ForceOption,
     FormatOption,
     IndexOption,
     MemoryOption,
     ModelFolder,
     OnErrorOption,
+    PartsOption,
     ReadOption,
     ReviewFile,
     SeedOption,
@@ -23,6 +25,7 @@ from doxa.cli.options import (
     memory_limit,
     read,
     reading,
+    rows_runner,
 )
 from doxa.errors import DoxaError, UsageError
 
@@ -113,6 +116,8 @@ def complete(
     contradicting: ContradictingOption = True,
     use_index: IndexOption = None,
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the search that --out was begun with.")] = False,
 ) -> None:
     """Find what is missing: the most credible new beliefs of the whole knowledge base.
@@ -142,11 +147,13 @@ def complete(
         def report(now: SearchProgress) -> None:
             bar(now.fraction, f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}")
 
-        proposals = run(
-            loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
-            memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume, use_index=use_index,
-        )  # fmt: skip
+        with rows_runner(cluster, parts, model, lambda share: bar(share, "on the cluster")) as runner:
+            proposals = run(
+                loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
+                base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
+                memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume, use_index=use_index,
+                runner=runner,
+            )  # fmt: skip
     if out is not None and unfinished is not None:
         formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
         unfinished.unlink(missing_ok=True)
@@ -185,6 +192,8 @@ def audit(
     overlap: OverlapOption = "0%",
     base_rate: BaseRateOption = None,
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
     on_error: OnErrorOption = "raise",
@@ -210,10 +219,13 @@ def audit(
     share, kb = _share(overlap), _opened(into)
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
-    with terminal.progress("auditing") as bar:
+    with (
+        terminal.progress("auditing") as bar,
+        rows_runner(cluster, parts, model, lambda share: bar(share, "")) as runner,
+    ):
         suspects = run(
             loaded, beliefs, top, memory=memory_limit(memory), base_rate=base_rate,
-            report=lambda fraction: bar(fraction, ""),
+            report=lambda fraction: bar(fraction, ""), runner=runner,
         )  # fmt: skip
     for row in range(min(show, len(suspects))):
         terminal.say(f"{row + 1:4}  {suspects.belief(row)}\n      {suspects.reason(row)}")

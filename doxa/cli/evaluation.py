@@ -9,17 +9,20 @@ from typing import Annotated
 import typer
 
 from doxa.cli.options import (
+    ClusterOption,
     FormatOption,
     JsonFile,
     MemoryOption,
     ModelFolder,
     OnErrorOption,
+    PartsOption,
     ReadOption,
     check_output,
     chosen_of,
     memory_limit,
     read,
     reading,
+    rows_runner,
     write_text,
 )
 from doxa.errors import UsageError
@@ -56,6 +59,8 @@ def evaluate(
     rank_all: RankAllOption = False,
     seed: NegativesSeed = 0,
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
     json_: JsonFile = None,
     plot: PlotOption = None,
     on_error: OnErrorOption = "raise",
@@ -89,10 +94,10 @@ def evaluate(
         check_output(option, path, model, file)
     loaded = Model.load(model)
     beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
-    with terminal.busy("evaluating") as state:
+    with terminal.busy("evaluating") as state, rows_runner(cluster, parts, model) as runner:
         evaluation = run(
             loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,
-            memory=memory_limit(memory), report=lambda task: state(f"evaluating: {task}"),
+            memory=memory_limit(memory), report=lambda task: state(f"evaluating: {task}"), runner=runner,
         )  # fmt: skip
     show_evaluation(evaluation)
     if plot is not None and evaluation.calibration is not None:

@@ -123,7 +123,8 @@ def bench(
     kinds: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[train|rank|answer|load|growth|serve]…", help="What to measure; everything by default."
+            metavar="[train|rank|answer|load|growth|serve|cluster]…",
+            help="What to measure; by default everything but cluster, and serve with --model.",
         ),
     ] = None,
     data: Annotated[
@@ -139,18 +140,21 @@ def bench(
     """Measure how fast doxa trains, ranks, answers, loads and serves on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
-    shapes and measured in turn with them; that of several threads or workers is the same on all cores. Run nothing else
+    shapes and measured in turn with them; that of several threads or workers is the same on all cores. `cluster`
+    compares a Ray cluster on this machine with one process and with workers on shared tables. Run nothing else
     meanwhile.
 
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """
     from doxa.lab import bench as benches
+    from doxa.lab.bench_cluster import cluster
     from doxa.lab.serving import serve
     from doxa.render import terminal
 
+    measures = benches.KINDS | {"cluster": cluster, "serve": serve}
     kinds = kinds or [*benches.KINDS, *(["serve"] if model is not None else [])]
     for kind in kinds:
-        chosen_of("bench", kind, (*benches.KINDS, "serve"))
+        chosen_of("bench", kind, tuple(measures))
     if "serve" in kinds and model is None:
         raise UsageError("bench serve needs --model, a model folder")
     with_data = [kind for kind in kinds if kind not in (*benches.WITHOUT_DATA, "serve")]
@@ -160,11 +164,11 @@ def bench(
         )
     figures = []
     for kind in kinds:
-        options: dict[str, Any] = {} if kind in (*benches.WITHOUT_DATA, "serve") else {"data": data}
-        if options and dimension is not None:
+        options: dict[str, Any] = {"data": data} if kind in with_data else {"model": model} if kind == "serve" else {}
+        if kind in with_data and dimension is not None:
             options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
-            for figure in serve(model) if kind == "serve" and model is not None else benches.KINDS[kind](**options):
+            for figure in measures[kind](**options):
                 figures.append(figure)
                 terminal.say(_line(figure))
     report = benches.Bench(tuple(figures))

@@ -51,6 +51,21 @@ WorkersOption = Annotated[
     int | None,
     typer.Option(help="Parallel training processes, 1 by default; with more, a run is not exactly repeatable.", min=1),
 ]
+PartitionsOption = Annotated[
+    int | None,
+    typer.Option(help="Partitions of the entities, two of which are in memory at a time; for large data.", min=1),
+]
+ClusterTrain = Annotated[
+    str | None,
+    typer.Option(metavar="RAY", help="Train partitions on a Ray cluster: local, auto, or ray://HOST:10001."),
+]
+StorageOption = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Where partitions have their files, for all nodes; by default the model folder."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
+]
 
 ChangeOption = Annotated[
     list[str],
@@ -69,9 +84,10 @@ def train(
     time_budget: BudgetOption = None,
     seed: TrainSeed = None,
     workers: WorkersOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue the unfinished run in --out; settings of running may differ.")
-    ] = False,
+    partitions: PartitionsOption = None,
+    cluster: ClusterTrain = None,
+    storage: StorageOption = None,
+    resume: ResumeOption = False,
     force: ForceOption = False,
     strict: StrictOption = False,
     on_error: OnErrorOption = "raise",
@@ -100,7 +116,8 @@ def train(
     from doxa.training.fit import fit_to_folder
     from doxa.training.plan import summary
 
-    options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers}
+    options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers,
+               "partitions": partitions, "cluster": cluster, "storage": storage}  # fmt: skip
     settings = recipe(chosen_settings(settings_, set_, **options))
     with faults_of_data():
         folders.check_vacant(out, force, resume)

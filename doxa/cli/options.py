@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +15,7 @@ from doxa.errors import DoxaError, UsageError, one_of
 if TYPE_CHECKING:
     from doxa.data.beliefs import Beliefs
     from doxa.formats import Options
+    from doxa.inference.rows import RowRunner
 
 # Arguments
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder made by `doxa train`.")]
@@ -90,6 +93,16 @@ SeedOption = Annotated[int, typer.Option(help="Seed of every random draw.", min=
 MemoryOption = Annotated[
     str, typer.Option("--memory", metavar="SIZE", help="Limit for score tables, e.g. 500MB; default: ¼ of free memory.")
 ]
+ClusterOption = Annotated[
+    str,
+    typer.Option("--cluster", metavar="RAY", help="Work on a Ray cluster: local, auto, or ray://HOST:10001."),
+]
+PartsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--parts", metavar="FOLDER", help="Keep the cluster's tables here; a command that is run again goes on."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 JsonFile = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the report as JSON.")]
 MentionOption = Annotated[str | None, typer.Option(metavar="TEXT", help="The words that state the belief.")]
@@ -116,6 +129,25 @@ BaseRateOption = Annotated[
         max=0.9999,
     ),
 ]
+
+
+@contextmanager
+def rows_runner(
+    cluster: str, parts: Path | None, model: Path, report: Callable[[float], None] | None = None
+) -> Iterator[RowRunner | None]:
+    """Where the rows of a command are worked on: None for here, or a Ray cluster that --cluster names."""
+    if not cluster:
+        if parts is not None:
+            raise UsageError("--parts is for work on a cluster", "add --cluster local")
+        yield None
+        return
+    from tempfile import TemporaryDirectory
+
+    from doxa.cluster.connection import connected
+    from doxa.cluster.rows import ClusterRows
+
+    with TemporaryDirectory(prefix="doxa-") as folder, connected(cluster) as ray:
+        yield ClusterRows(ray, model, parts or Path(folder), report)
 
 
 def memory_limit(text: str) -> int:

@@ -11,12 +11,14 @@ import typer
 
 from doxa.cli.options import (
     BaseRateOption,
+    ClusterOption,
     FormatOption,
     IndexOption,
     MemoryOption,
     MentionOption,
     ModelFolder,
     OnErrorOption,
+    PartsOption,
     ReadOption,
     SafeCsvOption,
     check_output,
@@ -24,6 +26,7 @@ from doxa.cli.options import (
     quoting,
     read,
     reading,
+    rows_runner,
 )
 from doxa.errors import UsageError
 from doxa.render.plain import print_json, visible
@@ -127,6 +130,8 @@ def judge(
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
     memory: MemoryOption = "",
+    cluster: ClusterOption = "",
+    parts: PartsOption = None,
 ) -> None:
     """Judge one belief, or every belief of a file: its credence, and true or false.
 
@@ -141,6 +146,7 @@ def judge(
 
     Examples: `doxa judge model Lyon 'located in' France`, `doxa judge model candidates.tsv --out judged.tsv`
     """
+    from doxa.inference.judgment import judge as judge_beliefs
     from doxa.model import Model
 
     if len(what) == 3:
@@ -154,7 +160,8 @@ def judge(
         check_output("--out", out, model, file)
         beliefs = read(file, on_error, options, allow_zero_confidence=True)
         loaded = Model.load(model)
-        judgment = loaded.judge(beliefs, memory_limit(memory), base_rate)
+        with rows_runner(cluster, parts, model) as runner:
+            judgment = judge_beliefs(loaded, beliefs, memory_limit(memory), base_rate, runner=runner)
         prefixes = loaded.vocabularies.prefixes | options.prefixes
         writing = {"prefixes": prefixes, "formulas": quoting(safe_csv)}
         _write_judged(judgment, file, out, writing, json_)

@@ -27,6 +27,7 @@ from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN, Ids
 from doxa.inference import judge
+from doxa.inference.rows import RowRunner
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS, Slot
@@ -131,12 +132,13 @@ def audit(
     memory: int = 0,
     base_rate: float | None = None,
     report: Callable[[float], None] | None = None,
+    runner: RowRunner | None = None,
 ) -> Suspects:
     """The `top` most suspect beliefs, all without `top`; of the model's known facts if `beliefs` is None.
 
     `beliefs` is anything `Beliefs.of` takes; their mentions count in credence. `memory` bounds the tables of scores in
     bytes, 0 is automatic. `base_rate` is the share of true beliefs that credence shall hold for; it changes no order.
-    `report` receives the finished share of the work.
+    `report` receives the finished share of the work. `runner` is where blocks of beliefs are audited, by default here.
     """
     model.must_answer("classification")
     model.must_answer("entity")
@@ -145,8 +147,8 @@ def audit(
     beliefs = Beliefs.of(beliefs).encode(model.vocabularies)
     seen = np.flatnonzero(beliefs.seen)
     audited = beliefs.take(seen)
-    judgment = judge(model, audited, memory, base_rate, contradictions=False)
-    others = _compare(model, audited, memory, report)
+    judgment = judge(model, audited, memory, base_rate, contradictions=False, runner=runner)
+    others = _others_by_blocks(model, audited, memory, report, runner)
     alone = np.clip(judgment.credence, 1e-12, 1 - 1e-12)
     log_odds = np.log(alone) - np.log1p(-alone)
     credence = judgment.credence
@@ -185,6 +187,36 @@ class _Others:
     advantage: Numbers
     contradicting: NDArray[np.int64]
     surprise: Numbers
+
+
+def _others_by_blocks(
+    model: Model,
+    beliefs: Beliefs,
+    memory: int,
+    report: Callable[[float], None] | None,
+    runner: RowRunner | None,
+) -> _Others:
+    """The other answers, of all beliefs here or of blocks of them elsewhere."""
+    if runner is None:
+        return _compare(model, beliefs, memory, report)
+    by_relation = np.argsort(beliefs.relation, kind="stable")
+    table = runner.run(other_rows, len(beliefs), lambda rows: beliefs.take(by_relation[rows]), memory)
+    columns = {}
+    for name in ("best", "advantage", "contradicting", "surprise"):
+        column = table.select(f"{name}_head", f"{name}_tail").to_numpy()
+        columns[name] = np.empty_like(column)
+        columns[name][by_relation] = column
+    return _Others(**columns)
+
+
+def other_rows(model: Model, beliefs: Beliefs, memory: int) -> pl.DataFrame:
+    """The other answers of each belief as a table."""
+    others = _compare(model, beliefs, memory, None)
+    return pl.DataFrame({
+        f"{name}_{slot}": getattr(others, name)[:, column]
+        for name in ("best", "advantage", "contradicting", "surprise")
+        for column, slot in enumerate(ENTITY_SLOTS)
+    })  # fmt: skip
 
 
 @torch.no_grad()

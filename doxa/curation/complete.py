@@ -30,6 +30,7 @@ from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
 from doxa.index.entity_index import EntityIndex
+from doxa.inference.rows import RowRunner
 from doxa.model import Model
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.training.checkpoint import Checkpoint
@@ -159,6 +160,7 @@ def complete(
     checkpoint: Path | None = None,
     resume: bool = False,
     use_index: bool | None = None,
+    runner: RowRunner | None = None,
 ) -> Proposals:
     """The `top` most credible new beliefs with credence `min_credence` or more.
 
@@ -171,7 +173,8 @@ def complete(
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
     search; `resume` continues from it. With `use_index`, sums over all entities are estimated by the model's index; by
-    default so from a million entities on, if there is one.
+    default so from a million entities on, if there is one. `runner` is where the relations are searched, exactly; by
+    default here.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
@@ -185,9 +188,12 @@ def complete(
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
     missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
     options = SearchOptions(about, min_credence, top, missing, contradicting)
-    index = model.answering_index(use_index)
+    index = model.answering_index(use_index) if runner is None else None
     search = _Search(model, options, _excluded(model, exclude), memory, report, index)
-    search.run(np.unique(ids).tolist(), checkpoint, resume)
+    if runner is None:
+        search.run(np.unique(ids).tolist(), checkpoint, resume)
+    else:
+        search.run_elsewhere(np.unique(ids), runner)
     best = search.finish()
     terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory, index=index)
     return Proposals(
@@ -202,13 +208,26 @@ def complete(
     )
 
 
-def _excluded(model: Model, exclude: Any) -> TripleIndex | None:
-    """The beliefs not to propose whose names the model knows."""
+def _excluded(model: Model, exclude: Any) -> NDArray[np.int64] | None:
+    """The beliefs not to propose whose names the model knows, (n, 3)."""
     if exclude is None:
         return None
     beliefs = Beliefs.of(exclude).encode(model.vocabularies)
-    triples = beliefs.where(beliefs.seen).triples
-    return TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
+    return np.unique(beliefs.where(beliefs.seen).triples, axis=0)
+
+
+def searched_rows(
+    model: Model, relations: Ids, options: tuple[SearchOptions, NDArray[np.int64] | None, int]
+) -> pl.DataFrame:
+    """The best candidates of these relations as a table."""
+    search = _Search(model, *options, None)
+    search.run(relations.tolist(), None, False)
+    best = search.finish()
+    return pl.DataFrame({
+        "head": best.triples[:, 0], "relation": best.triples[:, 1], "tail": best.triples[:, 2],
+        "credence": best.credence, "order": best.order,
+        "head_rank": best.ranks[:, 0], "tail_rank": best.ranks[:, 1],
+    })  # fmt: skip
 
 
 class _Scored(NamedTuple):
@@ -240,13 +259,15 @@ class _Search:
         self,
         model: Model,
         options: SearchOptions,
-        excluded: TripleIndex | None,
+        excluded: NDArray[np.int64] | None,
         memory: int,
         report: Callable[[SearchProgress], None] | None,
         index: EntityIndex | None = None,
     ) -> None:
         self.model, self.options, self.memory, self.report, self.index = model, options, memory, report, index
         self.excluded = excluded
+        names = model.vocabularies
+        self._left_out = None if excluded is None else TripleIndex(excluded, len(names.entities), len(names.relations))
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
         self.single = {slot: model.known.several_answers(slot) < RARELY for slot in ENTITY_SLOTS}
@@ -299,6 +320,15 @@ class _Search:
                 self._state(fingerprint, place + 1).save(checkpoint)
                 last_save = time.monotonic()
 
+    def run_elsewhere(self, relations: Ids, runner: RowRunner) -> None:
+        """Search every relation where the runner does; the best of all are the best of the best of each."""
+        work = np.array([relation for relation in relations.tolist() if self.pools.cost(relation)], np.int64)
+        options = (self.options, self.excluded, self.memory)
+        table = runner.run(searched_rows, len(work), lambda rows: work[rows], options, block=1)
+        triples = table.select("head", "relation", "tail").to_numpy()
+        ranks = table.select("head_rank", "tail_rank").to_numpy()
+        self._collected.append(_Scored(triples, table["credence"].to_numpy(), table["order"].to_numpy(), ranks))
+
     def _search(self, relation: int) -> None:
         """Add the candidates of one relation that are credible enough."""
         table = self._candidates(relation)
@@ -327,8 +357,8 @@ class _Search:
     def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
         """Which candidates are not excluded, and neither rare self-loops nor second answers, unless these are usual."""
         allowed = np.ones(len(table), bool)
-        if self.excluded is not None:
-            allowed &= ~self.excluded.contains(*table.triples.T)
+        if self._left_out is not None:
+            allowed &= ~self._left_out.contains(*table.triples.T)
         if self.model.pbe.log_loop_factor[relation] < 0:
             allowed &= table.triples[:, Slot.HEAD] != table.triples[:, Slot.TAIL]
         if not self.options.contradicting:

@@ -140,6 +140,12 @@ class Vocabularies:
     words: Vocabulary
     places: bool = False
 
+    @classmethod
+    def empty(cls) -> Vocabularies:
+        """Without any name, for ids whose names are elsewhere."""
+        nothing = pl.Series([], dtype=pl.String)
+        return cls(Vocabulary(nothing, "entity"), Vocabulary(nothing, "relation"), Vocabulary(nothing, "word"))
+
     @property
     def prefixes(self) -> dict[str, str]:
         """The RDF prefixes that names use, beside the well-known ones."""

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 import torch
 from numpy.typing import NDArray
 
@@ -15,6 +16,7 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Ids
 from doxa.inference.judgment import judge
+from doxa.inference.rows import Here, RowRunner
 from doxa.model import Model
 from doxa.pbe import log_credence, renormalized
 from doxa.systems import answers
@@ -97,12 +99,14 @@ class CalibrationReport:
         )
 
 
-def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: int = 0) -> CalibrationReport:
+def calibration_report(
+    model: Model, labeled: Beliefs, asked: Beliefs, memory: int = 0, runner: RowRunner | None = None
+) -> CalibrationReport:
     """Reliability of credence on labeled beliefs and of answers on the beliefs `asked`; all with known names."""
     assert labeled.label is not None
     true = labeled.label == 1
-    credence = judge(model, labeled, memory).credence
-    plain = np.exp(log_credence(log_terms(model.pbe, labeled, model.calibration.mention_exponent, memory)))
+    credence = judge(model, labeled, memory, runner=runner).credence
+    plain = (runner or Here(model)).run(plain_rows, len(labeled), labeled.take, memory)["credence"].to_numpy()
     return CalibrationReport(
         before=Reliability.of(plain, true),
         after=Reliability.of(credence, true),
@@ -111,6 +115,12 @@ def calibration_report(model: Model, labeled: Beliefs, asked: Beliefs, memory: i
         answers=answer_reliability(model, asked, memory),
         ece_floor=ece_floor(credence, np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1)),
     )
+
+
+def plain_rows(model: Model, beliefs: Beliefs, memory: int) -> pl.DataFrame:
+    """Credence before calibration (Eq. 1 itself)."""
+    terms = log_terms(model.pbe, beliefs, model.calibration.mention_exponent, memory)
+    return pl.DataFrame({"credence": np.exp(log_credence(terms))})
 
 
 def ece_floor(credence: Numbers, group: Ids | None = None, seed: int = 0, bins: int = BINS) -> float:

@@ -19,6 +19,7 @@ from doxa.data.negatives import has_negatives, labeled_beliefs
 from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import UsageError, one_of
+from doxa.evaluation.blocks import RankOptions, ranked_rows
 from doxa.evaluation.calibration import CalibrationReport, Reliability, calibration_report, reliability_of_share
 from doxa.evaluation.confidence import ConfidenceErrors, ConfidenceReport, confidence_of_mean, confidence_report
 from doxa.evaluation.parts import ClassificationReport, EntityReport, RelationReport
@@ -27,6 +28,7 @@ from doxa.evaluation.protocol import CANDIDATE_RULES, Answered, CandidateRule, R
 from doxa.evaluation.ranks import Metrics, Ranks
 from doxa.evaluation.relations import relation_ranks
 from doxa.inference.judgment import judge
+from doxa.inference.rows import Here, RowRunner
 from doxa.model import TASKS, Model
 from doxa.slots import ENTITY_SLOTS, Slot
 from doxa.systems import CAPABILITIES, why_not
@@ -132,6 +134,7 @@ def evaluate(
     report: Callable[[str], None] | None = None,
     memory: int = 0,
     popularity: bool = True,
+    runner: RowRunner | None = None,
 ) -> Evaluation:
     """Run the tasks that the beliefs allow.
 
@@ -140,6 +143,7 @@ def evaluate(
     answers with (`doxa.evaluation.protocol.Answered`). Beliefs labeled false are ranked only with `rank_all`. `seed`
     decides the negatives made for beliefs without labels. `report` is called with each task's name. `memory` bounds the
     tables of scores in bytes; 0 = automatic. With `popularity`, every task is also run for the popularity baseline.
+    `runner` is where blocks of beliefs are ranked and judged, by default here.
     """
     tasks = task_names(tasks, TASKS)
     one_of("filter", filter, ("all", "train"))
@@ -148,7 +152,7 @@ def evaluate(
     ranked = beliefs if rank_all else beliefs.positives()
     known = model.trained_facts if filter == "train" else model.known.union(ranked.triples)
     labeled = cache(lambda: labeled_beliefs(beliefs, model.known.union(beliefs.positives().triples), seed))
-    inputs = _Inputs(model, beliefs, ranked, known, labeled, candidates, memory)
+    inputs = _Inputs(model, beliefs, ranked, known, labeled, candidates, memory, filter, runner or Here(model))
     run = _tasks(inputs)
     reasons = _impossible(model, beliefs, ranked)
     judged = {"classification", "calibration"}
@@ -170,17 +174,22 @@ def evaluate(
         baseline = _popularity_tasks(inputs)
         done["popularity"] = PopularityReport(**{task: baseline[task]() for task in done})
         seconds["popularity"] = round(time.monotonic() - began, 3)
-    protocol = {
-        "filter": filter,
-        "ties": "expected",
-        "candidates": candidates,
-        "queries": len(ranked),
-        "unseen": int((~ranked.seen).sum()),
-        "judged": len(labeled()) if judged & done.keys() else 0,
-        "negatives": "labels" if has_negatives(beliefs) else f"made, seed {seed}",
-    }
+    protocol = _protocol(inputs, seed) | {"judged": len(labeled()) if judged & done.keys() else 0}
     skipped = {task: reasons[task] for task in tasks if task in reasons}
     return Evaluation(**done, protocol=protocol, seconds=seconds, skipped=skipped, peak_rss_mb=_peak_rss_mb())
+
+
+def _protocol(inputs: _Inputs, seed: int) -> dict[str, Any]:
+    """How the tasks were run."""
+    return {
+        "filter": inputs.filter,
+        "ties": "expected",
+        "candidates": inputs.candidates,
+        "queries": len(inputs.ranked),
+        "unseen": int((~inputs.ranked.seen).sum()),
+        "judged": 0,
+        "negatives": "labels" if has_negatives(inputs.beliefs) else f"made, seed {seed}",
+    }
 
 
 def task_names(tasks: Sequence[str] | str, choices: Sequence[str]) -> Sequence[str]:
@@ -203,6 +212,8 @@ class _Inputs:
     labeled: Callable[[], Beliefs]
     candidates: CandidateRule
     memory: int
+    filter: FilterRule
+    runner: RowRunner
 
     @property
     def confident(self) -> Beliefs:
@@ -216,17 +227,33 @@ class _Inputs:
         of_relation = self.candidates == "relation"
         return entity_report(ranker, self.ranked, self.known, self.model.trained_facts, of_relation, self.memory)
 
+    def entities_by_blocks(self) -> EntityReport:
+        """The ranks of entities by the model, wherever the runner ranks blocks of beliefs."""
+        joining = self.ranked.triples if self.filter == "all" else None
+        options = RankOptions(self.candidates, joining, self.memory, self.known)
+        by_relation = np.argsort(self.ranked.relation, kind="stable")
+        table = self.runner.run(
+            ranked_rows, len(self.ranked), lambda rows: self.ranked.take(by_relation[rows]), options
+        )
+        columns = {name: np.empty(len(table)) for name in table.columns}
+        for name, column in columns.items():
+            column[by_relation] = table[name].to_numpy()
+        parts = [Ranks(columns[f"raw_{slot}"], columns[f"filtered_{slot}"]) for slot in ENTITY_SLOTS]
+        return report_of_ranks(self.ranked, self.model.trained_facts, *parts)
+
 
 def _tasks(inputs: _Inputs) -> dict[str, Callable[[], Any]]:
     """What each task runs."""
     model, ranked = inputs.model, inputs.ranked
     ranker: Ranker = Answered(model.pbe) if inputs.candidates == "answered" else model.pbe
     return {
-        "entity": lambda: inputs.entities(ranker),
+        "entity": inputs.entities_by_blocks,
         "relation": lambda: _relation(inputs, ranker),
         "classification": lambda: _classification(inputs),
         "confidence": lambda: confidence_report(model, inputs.confident, inputs.memory),
-        "calibration": lambda: calibration_report(model, inputs.judged, ranked.where(ranked.seen), inputs.memory),
+        "calibration": lambda: calibration_report(
+            model, inputs.judged, ranked.where(ranked.seen), inputs.memory, inputs.runner
+        ),
     }
 
 
@@ -240,7 +267,7 @@ def _relation(inputs: _Inputs, ranker: Ranker) -> RelationReport:
 def _classification(inputs: _Inputs) -> ClassificationReport:
     """Triplet classification, which judges each belief by itself (Section 5.4)."""
     labeled = inputs.labeled()
-    judgment = judge(inputs.model, labeled, inputs.memory, contradictions=False)
+    judgment = judge(inputs.model, labeled, inputs.memory, contradictions=False, runner=inputs.runner)
     return classification_report(judgment.accepted, labeled)
 
 
@@ -272,6 +299,11 @@ def entity_report(
         ranks(ranker, slot, beliefs, known, trained.seen(slot) if of_relation else None, memory=memory)
         for slot in ENTITY_SLOTS
     )
+    return report_of_ranks(beliefs, trained, heads, tails)
+
+
+def report_of_ranks(beliefs: Beliefs, trained: TripleIndex, heads: Ranks, tails: Ranks) -> EntityReport:
+    """The figures of the ranks of both entities of every belief."""
     both = Ranks.joined([heads, tails])
 
     def by(kinds: NDArray[np.str_], order: Sequence[str]) -> dict[str, Metrics]:

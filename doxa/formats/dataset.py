@@ -1,4 +1,7 @@
-"""A dataset: a folder with train, valid and test files in any format, OpenKE's and PyKEEN's included."""
+"""A dataset: a folder with train, valid and test files in any format, OpenKE's and PyKEEN's included.
+
+A part may also be a folder `train`, `valid` or `test` of many files, such as Spark writes.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from pathlib import Path
 
 from doxa.errors import BadFile
 from doxa.formats.packing import PACKINGS, STANDARD
-from doxa.formats.registry import ENDINGS
+from doxa.formats.registry import ENDINGS, format_by_ending
 
 PYKEEN = {"train": "training", "valid": "validation", "test": "testing"}
 
@@ -37,13 +40,26 @@ def dataset(path: str | Path) -> Dataset:
     if train is None:
         raise BadFile(
             f"{path} holds no train file",
-            f"expected train{', train'.join(ENDINGS)}, with .gz or .zst if packed, or OpenKE's train2id.txt",
+            f"expected train{', train'.join(ENDINGS)}, with .gz or .zst if packed, a folder train of such files, or "
+            "OpenKE's train2id.txt",
         )
     return Dataset(train, _part(path, "valid"), _part(path, "test"))
 
 
 def _part(folder: Path, name: str) -> Path | None:
-    return next((path for path in _candidates(folder, name) if path.is_file()), None)
+    file = next((path for path in _candidates(folder, name) if path.is_file()), None)
+    return file or (folder / name if part_files(folder / name) else None)
+
+
+def part_files(folder: Path) -> list[Path]:
+    """The files of beliefs in a folder of parts, by name; hidden files and notes such as _SUCCESS are no parts."""
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name[0] not in "._" and format_by_ending(path) is not None
+    )
 
 
 def _candidates(folder: Path, name: str) -> Iterator[Path]:

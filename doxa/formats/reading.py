@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,14 @@ from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile, one_of
 from doxa.formats import packing
 from doxa.formats.columns import check
-from doxa.formats.dataset import dataset
+from doxa.formats.dataset import dataset, part_files
 from doxa.formats.faults import EXPECTED, Faults, OnError
 from doxa.formats.options import Options
-from doxa.formats.registry import format_to_read, module_of
+from doxa.formats.parts import read_parts
+from doxa.formats.registry import TABULAR, format_by_ending, format_to_read, module_of
+
+PARALLEL_BYTES = 2**26
+"""Bytes of a folder of files from which on several processes read it."""
 
 
 def read(
@@ -52,8 +58,13 @@ def read_beliefs(
     options: Options | None = None,
 ) -> Beliefs:
     """Read the beliefs of a file, with the RDF prefixes that their names use; see `blocks`."""
-    options = options or Options()
-    beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
+    options, files = options or Options(), part_files(Path(path))
+    tabular = all(format_by_ending(file) in TABULAR for file in files)
+    if len(files) > 1 and tabular and sum(file.stat().st_size for file in files) > PARALLEL_BYTES:
+        one = partial(_blocks, on_error=on_error, allow_zero_confidence=allow_zero_confidence, options=options)
+        beliefs = read_parts(files, one)
+    else:
+        beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
     return beliefs.with_prefixes(options.prefixes.declared)
 
 
@@ -75,12 +86,13 @@ def blocks(
 ) -> Iterator[pl.DataFrame]:
     """Read the beliefs of a file as frames, one block after the other; memory stays bounded.
 
-    The first column, `line`, is the line, row or statement of the file. The format follows from the file's ending or
-    from `options.format`; `-` is standard input. A faulty line is an error, or with `on_error="skip"` is left out and
-    counted.
+    A folder of files is read file by file. The first column, `line`, is the line, row or statement of its file. The
+    format follows from the file's ending or from `options.format`; `-` is standard input. A faulty line is an error, or
+    with `on_error="skip"` is left out and counted.
     """
     one_of("on_error", on_error, ("raise", "skip"))
-    return _blocks(path, on_error, allow_zero_confidence, options or Options())
+    files: Sequence[str | Path] = part_files(Path(path)) or [path]
+    return chain.from_iterable(_blocks(file, on_error, allow_zero_confidence, options or Options()) for file in files)
 
 
 def _blocks(

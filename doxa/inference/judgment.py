@@ -13,6 +13,7 @@ from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.errors import CannotAnswer, UsageError
+from doxa.inference.rows import Here, RowRunner, judged_rows
 from doxa.model import Model
 
 NO_CURVE = "calibrate it with labeled or held-out beliefs"
@@ -86,11 +87,17 @@ class Judgment(Result):
 
 
 def judge(
-    model: Model, beliefs: Beliefs, memory: int = 0, base_rate: float | None = None, contradictions: bool = True
+    model: Model,
+    beliefs: Beliefs,
+    memory: int = 0,
+    base_rate: float | None = None,
+    contradictions: bool = True,
+    runner: RowRunner | None = None,
 ) -> Judgment:
     """Judge beliefs in any vocabulary; see `doxa.calibration.judge.Judge.judge`.
 
     Without `contradictions` each belief is judged by itself, as triplet classification is defined (Section 5.4).
+    `runner` is where blocks of beliefs are judged, by default here.
     """
     model.must_answer("classification")
     curve = model.calibration.curve
@@ -100,9 +107,9 @@ def judge(
         if curve.kind == "none":
             raise CannotAnswer("this model's credence is not calibrated, so no base rate can be set", NO_CURVE)
     encoded = beliefs.encode(model.vocabularies)
-    credence, accepted = model.calibration.judge(
-        model.pbe, encoded, model.trained_facts, memory, base_rate, model.known if contradictions else None
-    )
+    options = {"memory": memory, "base_rate": base_rate, "contradictions": contradictions}
+    table = (runner or Here(model)).run(judged_rows, len(encoded), encoded.take, options)
+    credence, accepted = (table[name].to_numpy(writable=True) for name in ("credence", "accepted"))
     known = model.known.contains(encoded.head, encoded.relation, encoded.tail)
     share = None if curve.kind == "none" else base_rate or curve.base_rate
     return Judgment(beliefs, credence, accepted, known, share, ~encoded.seen & ~np.isnan(credence))

@@ -196,12 +196,17 @@ class VectorScore(Score):
         return self.pairs(slot, h, r, t, vectors)
 
 
+def allocate(count: int, width: int) -> Tensor:
+    """Memory for a table; partitioned training puts a mapped file in place of it."""
+    return torch.empty(count, width)
+
+
 def embedding(count: int, width: int, generator: torch.Generator | None, spread: float | None = None) -> nn.Embedding:
     """A row for each of `count` names: normal numbers of standard deviation `spread`, else rows of length about 1.
 
     Without a generator the numbers stay undefined, for a model whose weights are about to be loaded.
     """
-    table = nn.Embedding(count, width, _weight=torch.empty(count, width))
+    table = nn.Embedding(count, width, _weight=allocate(count, width))
     if generator is not None:
         nn.init.normal_(table.weight, std=width**-0.5 if spread is None else spread, generator=generator)
     return table

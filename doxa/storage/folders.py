@@ -6,6 +6,7 @@ facts-….safetensors             known facts of train and valid as ids, and the
 entities-….parquet …            names in the order of their ids (also relations, words)
 cells-….safetensors, lists-….faiss   only where the model has an index
 checkpoint.safetensors          only while a run is unfinished
+partitions/                     only while a partitioned run is unfinished
 
 Files are named by their SHA-256. Replacing a model is one rename of model.json: readers see the old model or the new.
 The manifest has a checksum of itself, of its bytes with zeros in place of the checksum.
@@ -18,6 +19,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ FORMAT = "doxa model"
 VERSION = 3
 MANIFEST = "model.json"
 CHECKPOINT = "checkpoint.safetensors"
+PARTITIONS = "partitions"
 ENDINGS = {
     "weights": "safetensors",
     "facts": "safetensors",
@@ -289,7 +292,7 @@ def check_content(folder: Path, force: bool, resume: bool) -> None:
 
 def check_ours(folder: Path) -> None:
     """Refuse a folder with files that are not a model's, and the current folder or one above it."""
-    ours = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(CHECKPOINT)}|{PART.pattern}|{LITTER.pattern}")
+    ours = re.compile(rf"{re.escape(MANIFEST)}|{re.escape(CHECKPOINT)}|{PARTITIONS}|{PART.pattern}|{LITTER.pattern}")
     present = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     foreign = sorted(name for name in present if not ours.fullmatch(name))
     if foreign:
@@ -302,5 +305,6 @@ def check_ours(folder: Path) -> None:
 
 
 def discard_run(folder: Path) -> None:
-    """Remove an unfinished run's checkpoint."""
+    """Remove an unfinished run's checkpoint, and the files of its partitions."""
+    shutil.rmtree(folder / PARTITIONS, ignore_errors=True)
     (folder / CHECKPOINT).unlink(missing_ok=True)

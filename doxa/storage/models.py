@@ -102,33 +102,37 @@ def _facts(model: Model) -> dict[str, torch.Tensor]:
     return facts
 
 
-def load(folder: Path, everything: bool = False) -> Model:
+def load(folder: Path, everything: bool = False, mapped: bool = False) -> Model:
     """Read a model folder; a damaged, unfinished or foreign folder is refused with the reason.
 
-    Files are compared with their checksums, above `CHECKED_BYTES` only with `everything`.
+    Files are compared with their checksums, above `CHECKED_BYTES` only with `everything`. The vectors of a `mapped`
+    model stay in their file, mapped into memory, so that several processes share them; the file is not checked.
     """
     for _ in range(TRIES):
         manifest = folders.read_manifest(folder)
         try:
-            return _load(folder, manifest, everything)
+            return _load(folder, manifest, everything, mapped)
         except BadModel:
             if folders.read_manifest(folder) == manifest:
                 raise
     raise BadModel(f"{folder} is being replaced again and again", "try again later")
 
 
-def _load(folder: Path, manifest: dict[str, Any], everything: bool) -> Model:
+def _load(folder: Path, manifest: dict[str, Any], everything: bool, mapped: bool) -> Model:
     files = folders.entries(folder, manifest)
-    folders.check_files(folder, files, everything)
+    if not mapped:
+        folders.check_files(folder, files, everything)
     try:
         names = {
             plural: Vocabulary(pl.read_parquet(files[plural].path, glob=False)["name"], kind, manifest.get("prefixes"))
             for plural, kind in VOCABULARIES.items()
         }
-        weights = _aligned(load_file(files["weights"].path))
+        weights = load_file(files["weights"].path)
+        weights = weights if mapped else _aligned(weights)
         facts = load_file(files["facts"].path)
         manifest, weights, facts = migrate(manifest, weights, facts)
-        _check_finite(weights, folder)
+        if not mapped:
+            _check_finite(weights, folder)
         settings = checked(from_saved(manifest["settings"]))
         vocabularies = Vocabularies(**names, places=settings.marks_places)
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)

@@ -13,7 +13,7 @@ from doxa.config import Settings
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
 from doxa.scores import Mention
-from doxa.slots import Slot
+from doxa.slots import ENTITY_SLOTS, Slot
 
 
 def candidate_pool(pbe: PBE, settings: Settings) -> Candidates:
@@ -50,6 +50,28 @@ def draw_candidates(pool: Candidates, count: int, random: np.random.Generator, c
         return drawn
     head, relation, tail = (_log_share(pool.of(slot), drawn.of(slot)) for slot in Slot)
     return replace(drawn, log_share=(head, relation, tail))
+
+
+def corrected_for_part(
+    drawn: Candidates, pool: Candidates, whole: tuple[int, int, int], settings: Settings
+) -> Candidates:
+    """Candidates of a part of the entities that count for as many false ones as those of the whole would.
+
+    The truth of a belief is in its part for certain, every other entity by chance: by a random cut, m − 1 of the n − 1
+    others of a pool of n are in a part whose pool has m. Drawn from the part are M, and false are M (m − 1) / m of them
+    on average. Of the whole, N would be drawn and N (n − 1) / n false, or all n − 1 with the sampling correction:
+
+        share = (false of the whole) / (M (m − 1) / m)
+    """
+    log_share = list(drawn.log_share)
+    for slot in ENTITY_SLOTS:
+        taken, part, every = len(drawn.of(slot)), len(pool.of(slot)), whole[slot]
+        if taken == 0 or part < 2:
+            continue
+        exact = settings.sampling_correction or settings.training_estimator == "exact"
+        share_of_whole = 1.0 if exact else min(settings.num_candidates, every) / every
+        log_share[slot] = math.log(share_of_whole * (every - 1) / (taken * (part - 1) / part))
+    return replace(drawn, log_share=(log_share[0], log_share[1], log_share[2]))
 
 
 def draw_negatives(pool: Candidates, beliefs: int, count: int, random: np.random.Generator) -> Candidates:

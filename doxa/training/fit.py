@@ -33,6 +33,9 @@ from doxa.training.checkpoint import Checkpoint
 from doxa.training.deadline import Deadline
 from doxa.training.limits import check_limits
 from doxa.training.loop import Progress, TrainingLoop, TrainState
+from doxa.training.partitions.place import discard_files, partition_folder
+from doxa.training.partitions.run import PartitionedRun
+from doxa.training.partitions.tables import mapped_tables
 from doxa.training.plan import planned
 from doxa.training.race import Race, chosen, resumed
 from doxa.training.reserve import Reserve
@@ -113,14 +116,18 @@ def train(
     known = facts if valid is None else facts.union(valid.positives().triples)
     if announce:
         announce(settings)
-    with torch_threads(settings.threads):
-        pbe = build(beliefs, settings, facts)
+    with torch_threads(settings.threads), partition_folder(settings, checkpoint) as folder:
+        with mapped_tables(folder):
+            pbe = build(beliefs, settings, facts)
         if not resume:
             fit_words(pbe, beliefs, every_valid, settings)
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
         reserve = _reserve(pbe, settings, facts, beliefs, valid, deadline)
-        loop = TrainingLoop(Steps(pbe, beliefs, settings), metric, report, checkpoint, inputs, deadline, reserve)
+        work = (
+            Steps(pbe, beliefs, settings) if folder is None else PartitionedRun(pbe, beliefs, settings, folder, facts)
+        )
+        loop = TrainingLoop(work, metric, report, checkpoint, inputs, deadline, reserve)
         if earlier is not None:
             loop.resume(earlier)
         elif race is not None:
@@ -199,6 +206,8 @@ def fit_to_folder(
             if report:
                 _staged(report, result.state)("saving", 0.0)
             store.write(model, folder, keep_checkpoint=model.origin["interrupted"])
+            if not model.origin["interrupted"]:
+                discard_files(settings)
     return model
 
 
@@ -214,6 +223,8 @@ def _kept(checkpoint: Path, resume: bool) -> Iterator[None]:
         yield
     except (DoxaError, OSError, MemoryError, RuntimeError) as fault:
         of_this_run = written() is not None and (resume or written() != before)
+        if written() is None:
+            folders.discard_run(checkpoint.parent)
         senseless = isinstance(fault, UsageError) or getattr(fault, "remedy", "") == DIVERGED
         if of_this_run and senseless and not resume:
             folders.discard_run(checkpoint.parent)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from doxa.cluster.connection import check_address
 from doxa.config import Settings
 from doxa.data.blocks import free_memory
 from doxa.errors import UsageError
@@ -13,6 +16,9 @@ COPIES = 3
 
 TABLES, ROWS = 3, 5
 """Tables of scores of a batch against its candidates, and copies of the vectors of both, that a step has at a time."""
+
+PARTITIONS = 5
+"""Partitions that a partitioned run has in memory at most: the two it trains, copies of them, and the next one."""
 
 SHARE = 0.8
 """Share of the free memory that a run may need; the rest is for the beliefs and for what was not counted."""
@@ -26,6 +32,7 @@ THREADS_PER_CORE, MOST_THREADS = 16, 64
 
 def check_limits(settings: Settings, beliefs: int, entities: int, relations: int, words: int) -> None:
     """Refuse settings that need more memory or threads than there are, with the figures and what would fit."""
+    _check_partitions(settings)
     most = max(MOST_THREADS, THREADS_PER_CORE * cores())
     for name in ("threads", "workers"):
         if getattr(settings, name) > most:
@@ -33,11 +40,14 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
             raise UsageError(message, f"{name}={cores()} suits this machine")
     wanted, free = settings.dimension, SHARE * free_memory()
     settings = without_race(settings.changed(dimension=min(wanted, COUNTABLE)))
+    at_a_time = min(
+        entities, math.ceil(PARTITIONS * entities / settings.partitions) if settings.partitions else entities
+    )
     batch, candidates = min(settings.batch_size, beliefs), min(settings.num_candidates, entities)
 
     def needed(dimension: int) -> float:
         try:
-            numbers = COPIES * parameters(settings.changed(dimension=dimension), entities, relations, words)
+            numbers = COPIES * parameters(settings.changed(dimension=dimension), at_a_time, relations, words)
         except RuntimeError:  # a table of more bytes than can be addressed
             return float(2**63)
         except UsageError:  # an odd dimension where the score needs an even one
@@ -56,3 +66,14 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
     message = f"a model of dimension {wanted:,} with {entities:,} entities needs {amount}"
     hint = f"a dimension of at most {fits - fits % 2:,} fits" if fits > 1 else "no dimension fits: use fewer beliefs"
     raise UsageError(f"{message}; {free / 1e9:,.1f} GB are at hand", hint)
+
+
+def _check_partitions(settings: Settings) -> None:
+    """Refuse a cluster that has nothing to do, and workers that partitions have no use for."""
+    if settings.cluster and not settings.partitions:
+        raise UsageError("a cluster trains partitions, and partitions=0", "set partitions to at least twice its cores")
+    if settings.cluster:
+        check_address(settings.cluster)
+    elif settings.partitions and settings.workers > 1:
+        raise UsageError("partitions are trained one after the other in one process", "leave workers out, or use "
+                         "cluster=local, whose cores are the workers")  # fmt: skip

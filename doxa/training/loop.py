@@ -19,8 +19,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from torch import Tensor
-
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.errors import BadFile, DoxaError, UsageError
@@ -31,7 +29,7 @@ from doxa.training.executors import Executor
 from doxa.training.executors.choice import default_executor
 from doxa.training.plan import planned_epochs
 from doxa.training.schedule import Schedule
-from doxa.training.steps import Steps
+from doxa.training.work import Work
 
 REPORT_SECONDS = 0.2
 """Seconds between two progress reports."""
@@ -94,7 +92,7 @@ class TrainState:
         return cls(**values, curve=curve)
 
 
-ExecutorFactory = Callable[[Steps], Executor]
+ExecutorFactory = Callable[[Any], Executor]
 
 
 class TrainingLoop:
@@ -108,7 +106,7 @@ class TrainingLoop:
 
     def __init__(
         self,
-        steps: Steps,
+        steps: Work,
         validate: Callable[[], float] | None = None,
         report: Callable[[Progress], None] | None = None,
         checkpoint: Path | None = None,
@@ -122,7 +120,7 @@ class TrainingLoop:
         self.deadline, self.reserve = deadline, reserve
         self.state = TrainState()
         self.schedule = Schedule((self.settings.epochs or planned_epochs(len(self.beliefs))) * steps.per_epoch)
-        self.best: dict[str, Tensor] | None = None
+        self.snapshots = steps.snapshots()
         self.interrupted = False
         self._began = self._saved = self._reported = 0.0
         self._first = (0, 0.0)
@@ -204,7 +202,7 @@ class TrainingLoop:
         patience = 0 if self.settings.time_budget else self.settings.patience
         if state.best_metric is None or metric > state.best_metric:
             state.best_metric, state.best_epoch = metric, state.epoch
-            self.best = {name: tensor.detach().clone() for name, tensor in self.pbe.state_dict().items()}
+            self.snapshots.keep_best()
         elif patience and not state.cooldown and self._has_fallen_back(patience):
             self._cool_down()
 
@@ -241,10 +239,10 @@ class TrainingLoop:
     def _cool_down(self) -> None:
         """Go back to the best weights and let the rate fall to zero soon; a constant rate ends the run here."""
         state = self.state
-        if self.settings.schedule == "constant" or self.best is None:
+        if self.settings.schedule == "constant" or not self.snapshots.has_best:
             state.finished = True
             return
-        self.pbe.load_state_dict(self.best)
+        self.snapshots.restore_best()
         end = state.step + max(1, round(COOLDOWN * state.epoch)) * self.steps.per_epoch
         state.cooldown = [state.step, min(end, self.schedule.end), self.schedule.fallen(state.step)]
         self.schedule.set(*state.cooldown)
@@ -262,8 +260,7 @@ class TrainingLoop:
                 return
         elif state.best_epoch == state.epoch:
             return
-        if self.best is not None:
-            self.pbe.load_state_dict(self.best)
+        self.snapshots.restore_best()
 
     @contextmanager
     def _patient_interrupts(self) -> Iterator[None]:
@@ -299,18 +296,19 @@ class TrainingLoop:
         return Progress(self.schedule.done(state.step), state.epoch, loss, metric, speed, state.seconds)
 
     def _checkpoint_is_due(self) -> bool:
-        return self.checkpoint is not None and time.monotonic() - self._saved > self.settings.checkpoint_seconds
+        if self.checkpoint is None:
+            return False
+        return self.snapshots.every_epoch or time.monotonic() - self._saved > self.settings.checkpoint_seconds
 
     def save(self, at_epoch_start: bool = False) -> None:
         """Write the checkpoint; with several workers it goes on at the start of the epoch under way."""
         self._saved = time.monotonic()
         if self.checkpoint is None:
             return
-        tensors = {f"weights.{name}": tensor for name, tensor in self.pbe.state_dict().items()}
-        tensors |= {f"optimizer.{name}": tensor for name, tensor in self.steps.optimizer.state().items()}
-        if self.best is not None:
-            tensors |= {f"best.{name}": tensor for name, tensor in self.best.items()}
+        tensors, files = self.snapshots.save()
         state = {"settings": self.settings.as_dict(), "inputs": self.inputs, **self.state.as_dict()}
+        if files:
+            state["files"] = files
         if at_epoch_start:
             state |= {"step": self.state.epoch * self.steps.per_epoch, "epoch_loss": 0.0}
         Checkpoint(tensors, state).save(self.checkpoint)
@@ -328,17 +326,11 @@ class TrainingLoop:
                 "use the same model and training settings",
                 remedy="force",
             )
-        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "optimizer": {}, "best": {}}
-        for name, tensor in checkpoint.tensors.items():
-            part, _, rest = name.partition(".")
-            parts[part][rest] = tensor
         try:
-            self.pbe.load_state_dict(parts["weights"])
-            self.steps.optimizer.load(parts["optimizer"])
+            self.snapshots.load(checkpoint.tensors, state.pop("files", {}))
             self.state = TrainState.from_dict(state)
         except (KeyError, RuntimeError, TypeError) as fault:
             raise BadFile("the checkpoint was made by another version", "start again without resuming") from fault
-        self.best = parts["best"] or None
         if self.state.cooldown:
             self.schedule.set(*self.state.cooldown)
 

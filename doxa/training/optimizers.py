@@ -82,6 +82,9 @@ class RowOptimizer:
     def state(self) -> dict[str, Tensor]:
         return {}
 
+    def adopt(self, state: Mapping[str, Tensor]) -> None:
+        """Use these tensors themselves as the state from now on."""
+
     def load(self, state: dict[str, Tensor]) -> None:
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
@@ -115,6 +118,9 @@ class RowAdagrad(RowOptimizer):
 
     def state(self) -> dict[str, Tensor]:
         return self.sums
+
+    def adopt(self, state: Mapping[str, Tensor]) -> None:
+        self.sums = {name: state[name] for name in self.sums}
 
 
 class RowSGD(RowOptimizer):

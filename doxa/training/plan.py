@@ -36,7 +36,7 @@ def automatic(settings: Settings, beliefs: int, entities: int) -> Settings:
     return settings.changed(
         batch_size=settings.batch_size or _batch_size(settings, beliefs),
         num_candidates=settings.num_candidates or min(NUM_CANDIDATES, entities),
-        threads=settings.threads or (cores() if settings.workers == 1 else 1),
+        threads=settings.threads or (cores() if settings.workers == 1 and not settings.cluster else 1),
     )
 
 
@@ -63,6 +63,7 @@ def summary(settings: Settings) -> str:
     if not settings.share_candidates:
         candidates = f"{settings.negative_weight} negatives for each belief"
     length = f"{settings.time_budget:g} seconds" if settings.time_budget else f"{settings.epochs} epochs"
+    by += f", {settings.partitions} partitions" if settings.partitions else ""
     return f"{length}, {settings.batch_size} beliefs per step, {candidates}, {by}"
 
 

@@ -183,7 +183,7 @@ def _race(
 ) -> Race | None:
     """Plan and run a race; None where the training is too short."""
     began = time.monotonic()
-    finished = {name: _small_steps(one, finish(one.changed(workers=1))) for name, one in racers.items()}
+    finished = {name: _small_steps(one, finish(one.changed(workers=1, partitions=0))) for name, one in racers.items()}
     first = next(iter(finished.values()))
     sizes = Sizes(len(train), len(train.vocabularies.entities), len(train.vocabularies.relations))
     pace = _seconds_per_step(first, train) if first.time_budget else 0.0

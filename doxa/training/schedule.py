@@ -24,6 +24,17 @@ class Schedule:
         self._numbers: torch.Tensor = torch.zeros(3, dtype=torch.float64).share_memory_()  # type: ignore[no-untyped-call]
         self.set(0, steps)
 
+    def __getstate__(self) -> tuple[bool, list[float]]:
+        """For a process elsewhere, whose clock may show another time: seconds from now."""
+        start, end, floor = self._numbers.tolist()
+        now = time.monotonic() if self.by_clock else 0.0
+        return self.by_clock, [start - now, end - now, floor]
+
+    def __setstate__(self, state: tuple[bool, list[float]]) -> None:
+        self.by_clock, (start, end, floor) = state
+        now = time.monotonic() if self.by_clock else 0.0
+        self._numbers = torch.tensor([start + now, end + now, floor], dtype=torch.float64)
+
     def set(self, start: float, end: float, floor: float = 0.0) -> None:
         """Let the rate fall from `start` to `end`, in steps or in seconds of the clock."""
         self._numbers[:] = torch.tensor([start, end, floor], dtype=torch.float64)

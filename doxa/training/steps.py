@@ -6,6 +6,7 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -17,11 +18,12 @@ from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.estimators import Candidates
 from doxa.pbe import PBE
-from doxa.training.candidates import candidate_pool, draw_candidates, draw_negatives
+from doxa.training.candidates import candidate_pool, corrected_for_part, draw_candidates, draw_negatives
 from doxa.training.floor import Diverged, FloorWatch
 from doxa.training.gather import SparseStep
 from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
 from doxa.training.parts import PartedBatch, PartedStep
+from doxa.training.snapshots import MemorySnapshots, Snapshots
 from doxa.training.threads import ALONE
 from doxa.training.weights import term_weighting
 
@@ -29,12 +31,30 @@ DIVERGED = "lower_rate"
 """The remedy of a run whose loss became infinite: it would do so again."""
 
 
-class Steps:
-    """The gradient steps of a run, by number. `settings` must have their automatic values in place."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """That the steps are those of a part of a larger model: of the entities of one or two partitions.
 
-    def __init__(self, pbe: PBE, beliefs: Beliefs, settings: Settings) -> None:
-        self.pbe, self.beliefs, self.settings = pbe, beliefs, settings
-        constrain(pbe, settings.entity_norm)
+    `stream` tells the random numbers of this part from those of others. `pool` are the sizes that the pools of
+    candidates have in the whole model. `facts` are the known facts of the whole, for settings that need any.
+    """
+
+    stream: tuple[int, ...]
+    pool: tuple[int, int, int]
+    facts: TripleIndex | None = None
+
+
+class Steps:
+    """The gradient steps of a run, by number. `settings` must have their automatic values in place.
+
+    `part` says that the model is a part of a larger one.
+    """
+
+    def __init__(self, pbe: PBE, beliefs: Beliefs, settings: Settings, part: Part | None = None) -> None:
+        self.pbe, self.beliefs, self.settings, self.part = pbe, beliefs, settings, part
+        self._stream = part.stream if part is not None else ()
+        if part is None:
+            constrain(pbe, settings.entity_norm)
         self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm))
         weighting = term_weighting(settings, lambda: self._facts)
         self._sparse = SparseStep(pbe, settings, weighting)
@@ -49,11 +69,17 @@ class Steps:
 
     @cached_property
     def _facts(self) -> TripleIndex:
+        if self.part is not None and self.part.facts is not None:
+            return self.part.facts
         return TripleIndex(self.beliefs.triples, self.pbe.entities, self.pbe.relations)
 
     @property
     def per_epoch(self) -> int:
         return math.ceil(len(self.beliefs) / self.settings.batch_size)
+
+    def snapshots(self) -> Snapshots:
+        """The weights of these steps, as a training loop keeps them."""
+        return MemorySnapshots(self.pbe, self.optimizer)
 
     def take(self, number: int, fraction: float) -> float:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
@@ -129,7 +155,7 @@ class Steps:
     def _rows(self, number: int) -> Ids:
         epoch, place = divmod(number, self.per_epoch)
         if self._order is None or self._order[0] != epoch:
-            order = np.random.default_rng([self.settings.seed, 1, epoch]).permutation(len(self.beliefs))
+            order = np.random.default_rng([self.settings.seed, 1, epoch, *self._stream]).permutation(len(self.beliefs))
             self._order = (epoch, order)
         start = place * self.settings.batch_size
         return self._order[1][start : start + self.settings.batch_size]
@@ -140,9 +166,15 @@ class Steps:
 
     def _drawn(self, number: int, beliefs: int = 0) -> Candidates:
         """The candidates of a step; those drawn for each belief are for so many beliefs."""
+        drawn = self._drawn_evenly(number, beliefs)
+        if self.part is None or self.settings.training_estimator not in ("sampled", "exact"):
+            return drawn
+        return corrected_for_part(drawn, self._pool, self.part.pool, self.settings)
+
+    def _drawn_evenly(self, number: int, beliefs: int) -> Candidates:
         if self.settings.training_estimator == "exact":
             return self._pool
-        random = np.random.default_rng([self.settings.seed, 2, number])
+        random = np.random.default_rng([self.settings.seed, 2, number, *self._stream])
         if not self.settings.share_candidates:
             return draw_negatives(self._pool, beliefs, self.settings.negative_weight, random)
         corrected = self.settings.sampling_correction and self.settings.training_estimator == "sampled"

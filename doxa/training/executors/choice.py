@@ -1,14 +1,19 @@
-"""Choice of the executor: one process, or several workers where the settings ask for them."""
+"""Choice of the executor: one process, workers on shared tables, partitions one after the other, or a Ray cluster."""
 
 from __future__ import annotations
 
 from doxa.training.executors import Executor
+from doxa.training.executors.cluster import RayCluster
+from doxa.training.executors.partitioned import Partitioned
 from doxa.training.executors.single import SingleProcess
 from doxa.training.executors.workers import Workers
+from doxa.training.partitions.run import PartitionedRun
 from doxa.training.steps import Steps
 
 
-def default_executor(steps: Steps) -> Executor:
-    """The executor that the settings of the steps ask for."""
-    workers, threads = steps.settings.workers, steps.settings.threads
-    return SingleProcess(steps, max(1, threads)) if workers == 1 else Workers(steps, workers)
+def default_executor(work: Steps | PartitionedRun) -> Executor:
+    """The executor that the settings of the work ask for."""
+    workers, threads = work.settings.workers, max(1, work.settings.threads)
+    if isinstance(work, PartitionedRun):
+        return RayCluster(work, work.settings.cluster) if work.settings.cluster else Partitioned(work, threads)
+    return SingleProcess(work, threads) if workers == 1 else Workers(work, workers)
