@@ -29,8 +29,8 @@ from doxa.scores.pairwise import table_of
 from doxa.slots import Slot
 
 SHORTLIST = 256
-"""Members that are scored exactly for a query, at least. They carry most of the sum of exponentials: with 10 of them
-instead, the error of probabilities was twice as large."""
+"""Members that are scored exactly for a query, at least. They carry most of the sum of exponentials: at 100,000
+entities, 100 of them instead of 10 halved the error of probabilities."""
 
 SAMPLED = 2000
 """Draws from the rest."""
