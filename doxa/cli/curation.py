@@ -140,39 +140,40 @@ def complete(
 
     check_output("--out", out, model, model)
     unfinished = _unfinished_search(out, into, resume)
-    share, kb = _share(overlap), _opened(into)
-    loaded = Model.load(model)
-    with terminal.progress("completing") as bar:
-
-        def report(now: SearchProgress) -> None:
-            bar(now.fraction, f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}")
-
-        with rows_runner(cluster, parts, model, lambda share: bar(share, "on the cluster")) as runner:
-            proposals = run(
-                loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-                base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
-                memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume, use_index=use_index,
-                runner=runner,
-            )  # fmt: skip
+    share, kb, loaded = _share(overlap), _opened(into), Model.load(model)
+    with (
+        terminal.progress("completing") as bar,
+        rows_runner(cluster, parts, model, lambda share: bar(share, "on the cluster")) as runner,
+    ):
+        proposals = run(
+            loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
+            base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
+            memory=memory_limit(memory), checkpoint=unfinished, resume=resume, use_index=use_index, runner=runner,
+            report=lambda now: bar(now.fraction, _progress(now)),
+        )  # fmt: skip
     if out is not None and unfinished is not None:
         formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
         unfinished.unlink(missing_ok=True)
-    terminal.say(f"{out or into}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
-    if not len(proposals):
-        terminal.remark(f"none has a credence of {min_credence:g} or more; a smaller --min-credence may show some")
-        return
-    _describe(proposals)
-    if kb is not None:
+    _describe(proposals, out or into, min_credence)
+    if kb is not None and len(proposals):
         settings = {"top": top, "min_credence": min_credence, "base_rate": base_rate, "overlap": share}
         _into_queue(kb, proposals.to_frame(), "missing", model, share, settings)
-    else:
+    elif len(proposals):
         terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
 
 
-def _describe(proposals: Proposals) -> None:
-    """Print the credence of proposals, and what it means."""
+def _progress(now: SearchProgress) -> str:
+    return f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}"
+
+
+def _describe(proposals: Proposals, place: Path | str, min_credence: float) -> None:
+    """Print how many proposals there are, their credence, and what it means."""
     from doxa.render import terminal
 
+    terminal.say(f"{place}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
+    if not len(proposals):
+        terminal.remark(f"none has a credence of {min_credence:g} or more; a smaller --min-credence may show some")
+        return
     first, last = proposals.credence[0], proposals.credence[-1]
     expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
     terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")

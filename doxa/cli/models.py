@@ -110,7 +110,6 @@ def train(
     """
     began = time.monotonic()
     from doxa.render import terminal
-    from doxa.storage import folders
     from doxa.systems import recipe
     from doxa.training.deadline import Deadline
     from doxa.training.fit import fit_to_folder
@@ -119,9 +118,7 @@ def train(
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers,
                "partitions": partitions, "cluster": cluster, "storage": storage}  # fmt: skip
     settings = recipe(chosen_settings(settings_, set_, **options))
-    with faults_of_data():
-        folders.check_vacant(out, force, resume)
-    _spare_the_data(out, data, valid)
+    _check_folder(out, force, resume, data, valid)
     data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
@@ -173,8 +170,12 @@ def _interruptible() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _spare_the_data(out: Path, *sources: Path | None) -> None:
-    """Refuse a model folder that contains the data."""
+def _check_folder(out: Path, force: bool, resume: bool, *sources: Path | None) -> None:
+    """Refuse a folder that no model can be written to, or that contains the data."""
+    from doxa.storage import folders
+
+    with faults_of_data():
+        folders.check_vacant(out, force, resume)
     for source in sources:
         if source is not None and source.resolve().is_relative_to(out.resolve()):
             raise UsageError(f"--out {out} would replace the data in {source}", "choose another folder for the model")
@@ -217,7 +218,7 @@ def calibrate(
     from doxa import formats
     from doxa.model import Model
     from doxa.render import terminal
-    from doxa.storage import folders, models
+    from doxa.storage import models
     from doxa.systems import parse_assignments
 
     values = parse_assignments(set_)
@@ -225,9 +226,7 @@ def calibrate(
     target = model if out is None else out
     in_place = target.resolve() == model.resolve()
     if not in_place:
-        with faults_of_data():
-            folders.check_vacant(target, force, resume=False)
-        _spare_the_data(target, valid, model)
+        _check_folder(target, force, False, valid, model)
     loaded = Model.load(model)
     path = formats.dataset(valid).valid if valid.is_dir() else valid
     if path is None:

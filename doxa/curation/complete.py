@@ -173,8 +173,7 @@ def complete(
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
     search; `resume` continues from it. With `use_index`, sums over all entities are estimated by the model's index; by
-    default so from a million entities on, if there is one. `runner` is where the relations are searched, exactly; by
-    default here.
+    default so from a million entities on, if there is one. `runner` searches the relations elsewhere, exactly.
     """
     model.must_answer("classification")
     if not 0 <= min_credence <= 1:
