@@ -84,7 +84,7 @@ class Context:
     async def refresh(self) -> bool:
         """Put a newly published model in use, without a pause; whether there was one."""
         changed = await anyio.to_thread.run_sync(self.source.refresh)
-        if changed:
+        if self.source.ready:
             self.metrics.model.info({"version": self.source.current.version})
         return bool(changed)
 

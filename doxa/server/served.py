@@ -136,6 +136,10 @@ class Source:
         facts = model.known.triples if split is None else parts[split]
         yield from Beliefs.from_triples(model.vocabularies, facts).frames()
 
+    def publish(self, kb: Any, number: int) -> None:
+        """Make a version live and put it in use."""
+        raise CannotAnswer(READ_ONLY, SERVE_STORE)
+
     def settled(self) -> pl.DataFrame | None:
         """The beliefs that need no proposal, beside those the model knows."""
         return None

@@ -101,9 +101,9 @@ async def _publish(parts: Context, who: Principal, choose: Callable[[KnowledgeBa
     kb = parts.signed(who)
 
     def work() -> None:
-        kb.models.publish(choose(kb))
+        parts.source.publish(kb, choose(kb))
 
-    await parts.quick(work)
+    await parts.slow.run(work)
     await parts.refresh()
     return as_json({"models": await parts.quick(parts.source.versions)})
 

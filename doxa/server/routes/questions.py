@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -111,11 +112,16 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
             for start in range(0, len(rows), CHUNK):
                 if start:
                     answers = await parts.slow.run(served.model.ask, rows[start : start + CHUNK], top, new_only)
-                yield await parts.quick(lambda part=answers: b"".join(lines_of([one.as_dict() for one in part])))
+                yield await parts.quick(partial(_text, answers))
 
         return StreamingResponse(lines(), headers=version_headers(served), media_type=NDJSON)
     content = await parts.slow.run(lambda: arrow_of(_answer_table(served.model.ask(rows, top, new_only))))
     return Response(content, headers=version_headers(served), media_type=ARROW)
+
+
+def _text(answers: Sequence[Answer]) -> bytes:
+    """Answers as lines of JSON."""
+    return b"".join(lines_of([answer.as_dict() for answer in answers]))
 
 
 def _answer_table(answers: Sequence[Answer]) -> pl.DataFrame:
