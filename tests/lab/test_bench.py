@@ -9,6 +9,7 @@ from doxa import formats
 from doxa.data.synthetic import frames
 from doxa.errors import BadFile
 from doxa.lab import bench
+from doxa.lab.figures import Bench, Figure
 from doxa.systems import recipe
 
 
@@ -71,7 +72,7 @@ def test_answering_is_measured_cold_single_and_in_bulk(data):
 
 
 def test_figures_become_json_with_the_machine():
-    result = bench.Bench((bench.Figure("x", 2.0, "s", 1.0), bench.Figure("y", 3.0, "beliefs/s", 4.0)))
+    result = Bench((Figure("x", 2.0, "s", 1.0), Figure("y", 3.0, "beliefs/s", 4.0)))
     values = json.loads(json.dumps(result.as_dict()))
     assert [figure["share"] for figure in values["figures"]] == [0.5, 0.75]
     assert {"processor", "cores", "versions"} <= set(values)

@@ -5,7 +5,7 @@ The only place with SQL that depends on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -20,6 +20,9 @@ from doxa.storage.store.schema import metadata
 
 ROWS = 100_000
 """Rows that are handed to the driver at a time."""
+
+FETCHED = 250_000
+"""Rows of SQLite that become a frame."""
 
 BYTES = 16 * 2**20
 """Text of a COPY that becomes a frame."""
@@ -51,7 +54,7 @@ def insert_frame(connection: Connection, table: str, frame: pl.DataFrame) -> Non
 
 
 def frames(
-    connection: Connection, query: sa.Select[Any], schema: Schema, integers: Collection[str] = (), rows: int = 250_000
+    connection: Connection, query: sa.Select[Any], schema: Schema, integers: Collection[str] = (), rows: int = FETCHED
 ) -> Iterator[pl.DataFrame]:
     """The rows of a query as frames with these columns, in order; memory stays bounded.
 
@@ -122,6 +125,23 @@ def insert_new(connection: Connection, table: sa.Table, columns: list[str], quer
     """Insert the rows of a query that break no unique constraint."""
     make = postgresql.insert if is_postgres(connection) else sqlite.insert
     connection.execute(make(table).from_select(columns, query).on_conflict_do_nothing())
+
+
+def drop_indexes(connection: Connection, tables: Iterable[sa.Table]) -> list[sa.Index]:
+    """Drop the indexes of those tables that have no rows, since to make them after many rows is faster."""
+    dropped = []
+    for table in tables:
+        if connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() is None:
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                index.drop(connection)
+                dropped.append(index)
+    return dropped
+
+
+def create_indexes(connection: Connection, indexes: Iterable[sa.Index]) -> None:
+    """Make indexes that were dropped."""
+    for index in indexes:
+        index.create(connection)
 
 
 def continue_ids(connection: Connection, name: str) -> None:

@@ -163,7 +163,7 @@ class KnowledgeBase(Records):
         a curator rejected stays rejected.
         """
         parts = beliefs if isinstance(beliefs, Mapping) else {None: beliefs}
-        with self.writing() as connection:
+        with self.writing(unchecked=True) as connection:
             origin = evidence.source_id(connection, source or "import", license, sha256)
             run = evidence.start_run(
                 connection, "import", source=origin, settings={"extractor": extractor} if extractor else None

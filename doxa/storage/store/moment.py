@@ -27,6 +27,10 @@ TRIPLE = ["head", "relation", "tail"]
 IDS = {"head": pl.Int64, "relation": pl.Int64, "tail": pl.Int64, "split": pl.Int8}
 DETAILS = {"mention": pl.String, "confidence": pl.Float64}
 ROWS = dict.fromkeys(TRIPLE, pl.String) | DETAILS
+FEW = 1000
+"""Rows of a block that are fetched to see whether there are any."""
+
+Schema = dict[str, type[pl.DataType]]
 VERDICTS = {"belief_id": pl.Int64, "decision": pl.Int64, "status": pl.Int8, "reviewed": pl.Boolean}
 
 
@@ -86,10 +90,17 @@ class Moment:
         `part` is train, valid or test; without it the column `split` says which. Facts whose proposal was decided are
         always in train: they are no random sample, so they cannot measure a model.
         """
-        schema = IDS | {name: DETAILS[name] for name in present_details(connection, self.runs)}
+        details = present_details(connection, self.runs)
+        yield from self._frames(connection, part, IDS | {name: DETAILS[name] for name in details}, bulk.FETCHED)
+
+    def parts(self, connection: Connection) -> list[str]:
+        """Which of train, valid and test have beliefs."""
+        return [part for part in SPLITS if next(self._frames(connection, part, IDS, FEW), None) is not None]
+
+    def _frames(self, connection: Connection, part: str | None, schema: Schema, size: int) -> Iterator[pl.DataFrame]:
         decided = self.verdicts.select(*TRIPLE, "status", "reviewed").with_row_index("verdict")
         covered = np.zeros(len(decided), bool)
-        for block in self._asserted(connection, schema, part):
+        for block in self._asserted(connection, schema, part, size):
             rows = self._placed(block)
             if len(decided):
                 rows = rows.join(decided, on=TRIPLE, how="left", maintain_order="left")
@@ -104,30 +115,27 @@ class Moment:
             rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
             yield from self._named(rows.select(*schema), part)
 
-    def _asserted(
-        self, connection: Connection, schema: dict[str, type[pl.DataType]], part: str | None
-    ) -> Iterator[pl.DataFrame]:
+    def _asserted(self, connection: Connection, schema: Schema, part: str | None, rows: int) -> Iterator[pl.DataFrame]:
         """The assertions of active runs by id, in order; with `part`, those of other parts may be left out."""
         every = connection.execute(sa.select(run.c.id).where(_of_run(run.c.id).exists())).scalars()
-        all_active = set(every) <= set(self.runs)
-        columns = [belief.c[name] if name in IDS else assertion.c[name] for name in schema]
+        only = part is not None and not len(self.splits) and (part != "train" or not self.verdicts["reviewed"].any())
+        wanted = {name: kind for name, kind in schema.items() if name != "split" or not only}
+        if not set(every) <= set(self.runs):
+            wanted["run_id"] = pl.Int64
         query = (
-            sa.select(*columns, *([] if all_active else [assertion.c.run_id]))
+            sa.select(*(belief.c[name] if name in IDS else assertion.c[name] for name in wanted))
             .join(assertion, assertion.c.belief_id == belief.c.id)
             .order_by(belief.c.id, assertion.c.id)
         )
-        if part is not None and not len(self.splits) and (part != "train" or not self.verdicts["reviewed"].any()):
+        if part is not None and only:
             query = query.where(belief.c.split == SPLITS[part])
-        if all_active:
-            yield from bulk.frames(connection, query, schema, IDS)
-            return
         active = pl.DataFrame({"run_id": self.runs})
-        for block in bulk.frames(connection, query, schema | {"run_id": pl.Int64}, {*IDS, "run_id"}):
-            yield block.join(active, on="run_id", how="semi", maintain_order="left").drop("run_id")
-
-    def parts(self, connection: Connection) -> list[str]:
-        """Which of train, valid and test have beliefs."""
-        return [part for part in SPLITS if next(self.frames(connection, part), None) is not None]
+        for block in bulk.frames(connection, query, wanted, {*IDS, "run_id"}, rows):
+            if "run_id" in wanted:
+                block = block.join(active, on="run_id", how="semi", maintain_order="left")
+            if part is not None and only:
+                block = block.with_columns(split=pl.lit(SPLITS[part], pl.Int8))
+            yield block.select(*schema)
 
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the ids after merges, and the split of the whole fact."""
