@@ -233,9 +233,7 @@ class BareSQLite:
             for query in NAMES:
                 self.connection.execute(query).fetchall()
             self.cursor = self.connection.execute(SELECT)
-        if rows is not None:
-            return len(self.cursor.fetchmany(rows))
-        return sum(1 for _ in self.cursor)
+        return len(self.cursor.fetchall() if rows is None else self.cursor.fetchmany(rows))
 
 
 class BarePostgres:
@@ -281,7 +279,7 @@ class BarePostgres:
                     for _ in copy:
                         pass
             self.pieces = iter(self.outer.enter_context(self._copy(f"COPY ({SELECT}) TO STDOUT")))
-        return sum(1 for _ in islice(self.pieces, rows))
+        return len(list(islice(self.pieces, rows)))
 
 
 @contextlib.contextmanager

@@ -2,14 +2,16 @@
 
 import json
 import re
+from queue import SimpleQueue
 
 import pytest
 
 from doxa import formats
 from doxa.data.synthetic import frames
 from doxa.errors import BadFile
-from doxa.lab import bench
+from doxa.lab import bench, store
 from doxa.lab.figures import Bench, Figure
+from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.systems import recipe
 
 
@@ -85,3 +87,14 @@ def test_a_dataset_without_test_is_refused(data, tmp_path):
     (tmp_path / "train.tsv").write_bytes((data / "train.tsv").read_bytes())
     with pytest.raises(BadFile, match="has no valid file"):
         list(bench.rank(tmp_path))
+
+
+def test_the_store_is_measured_beside_the_bare_database(tmp_path):
+    answers = SimpleQueue()
+    store._measure(str(tmp_path / "kb.db"), str(tmp_path / "bare.db"), 3000, answers)
+    measured = answers.get()
+    assert min(measured.values()) > 0
+    kb, bare = (KnowledgeBase(tmp_path / name, read_only=True).status() for name in ("kb.db", "bare.db"))
+    same = ("beliefs", "asserted", "entities", "relations", "assertions")
+    assert [kb[name] for name in same] == [bare[name] for name in same]
+    assert kb["beliefs"] == measured["beliefs"]

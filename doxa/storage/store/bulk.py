@@ -22,10 +22,7 @@ ROWS = 100_000
 """Rows that are handed to the driver at a time."""
 
 FETCHED = 250_000
-"""Rows of SQLite that become a frame."""
-
-BYTES = 16 * 2**20
-"""Text of a COPY that becomes a frame."""
+"""Rows that become a frame."""
 
 Schema = Mapping[str, Any]
 """Polars types by column."""
@@ -61,7 +58,7 @@ def frames(
     `integers` are columns of integers that are never null. Their values do not stay Python objects, which is faster.
     """
     if is_postgres(connection):
-        yield from _copied(connection, query, schema)
+        yield from (_copied if rows >= FETCHED else _streamed)(connection, query, schema, rows)
         return
     cursor = connection.execute(query).cursor
     assert cursor is not None
@@ -83,26 +80,23 @@ def frame(
     return pl.concat([pl.DataFrame(schema=dict(schema)), *frames(connection, query, schema, integers)])
 
 
-def _copied(connection: Connection, query: sa.Select[Any], schema: Schema) -> Iterator[pl.DataFrame]:
+def _copied(connection: Connection, query: sa.Select[Any], schema: Schema, rows: int) -> Iterator[pl.DataFrame]:
+    """All rows of a query by COPY."""
     text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
-    pending: list[bytes] = []
-    size = 0
-
-    def table() -> pl.DataFrame:
-        # Booleans are written as t and f; read as text first
-        types = {name: pl.String if kind == pl.Boolean else kind for name, kind in schema.items()}
-        part = pl.read_csv(b"".join(pending), has_header=False, schema=types, infer_schema=False)
-        return part.with_columns(pl.col(name) == "t" for name, kind in schema.items() if kind == pl.Boolean)
-
+    # Booleans are written as t and f; read as text first
+    types = {name: pl.String if kind == pl.Boolean else kind for name, kind in schema.items()}
+    flags = [pl.col(name) == "t" for name, kind in schema.items() if kind == pl.Boolean]
     with _driver(connection).cursor() as cursor, cursor.copy(f"COPY ({text}) TO STDOUT (FORMAT csv)") as copy:
-        for piece in copy:
-            pending.append(bytes(piece))
-            size += len(piece)
-            if size > BYTES:
-                yield table()
-                pending, size = [], 0
-    if pending:
-        yield table()
+        pieces = iter(copy)
+        while lines := b"".join(islice(pieces, rows)):
+            yield pl.read_csv(lines, has_header=False, schema=types, infer_schema=False).with_columns(flags)
+
+
+def _streamed(connection: Connection, query: sa.Select[Any], schema: Schema, rows: int) -> Iterator[pl.DataFrame]:
+    """The rows of a query by a cursor of the server, of which the first come soon."""
+    with connection.execution_options(stream_results=True, max_row_buffer=rows).execute(query) as result:
+        for batch in result.partitions(rows):
+            yield pl.DataFrame(list(map(tuple, batch)), schema=dict(schema), orient="row")
 
 
 def _driver(connection: Connection) -> Any:

@@ -146,7 +146,7 @@ class KnowledgeBase(Records):
     def parts(self, at: str | int | datetime | None = None) -> list[str]:
         """Which of train, valid and test have beliefs at a moment."""
         with self.reading() as connection:
-            return Moment.of(connection, self._snapshot(connection, at)).parts(connection)
+            return Moment.of(connection, self._snapshot(connection, at), named=False).parts(connection)
 
     def labels(self, after: int = 0, at: str | int | datetime | None = None) -> pl.DataFrame:
         """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""

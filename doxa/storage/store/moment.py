@@ -70,11 +70,11 @@ class Moment:
     splits: pl.DataFrame
 
     @classmethod
-    def of(cls, connection: Connection, snapshot: int, iris: bool = False) -> Moment:
-        """Replay the log up to a snapshot; with `iris`, names that have an IRI are `<IRI>`."""
+    def of(cls, connection: Connection, snapshot: int, iris: bool = False, named: bool = True) -> Moment:
+        """Replay the log up to a snapshot; with `iris`, names that have an IRI are `<IRI>`; not `named`, ids alone."""
         undone = log.undone_at(connection, snapshot)
         runs = active_runs(connection, snapshot, undone)
-        entities, relations = (_names(connection, kind, snapshot, undone, iris) for kind in KINDS)
+        entities, relations = (_names(connection, kind, snapshot, undone, iris, named) for kind in KINDS)
         verdicts = _verdicts(connection, snapshot, undone)
         roots = {"head": entities, "relation": relations, "tail": entities}
         facts = _facts(connection, verdicts["belief_id"])
@@ -91,13 +91,21 @@ class Moment:
         always in train: they are no random sample, so they cannot measure a model.
         """
         details = present_details(connection, self.runs)
-        yield from self._frames(connection, part, IDS | {name: DETAILS[name] for name in details}, bulk.FETCHED)
+        schema = IDS | {name: DETAILS[name] for name in details}
+        for rows in self._rows(connection, part, schema, bulk.FETCHED):
+            if len(rows):
+                yield rows.select(
+                    self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
+                    *details, *(["split"] if part is None else []),
+                )  # fmt: skip
 
     def parts(self, connection: Connection) -> list[str]:
         """Which of train, valid and test have beliefs."""
-        return [part for part in SPLITS if next(self._frames(connection, part, IDS, FEW), None) is not None]
+        return [part for part in SPLITS if any(map(len, self._rows(connection, part, IDS, FEW)))]
 
-    def _frames(self, connection: Connection, part: str | None, schema: Schema, size: int) -> Iterator[pl.DataFrame]:
+    def _rows(self, connection: Connection, part: str | None, schema: Schema, size: int) -> Iterator[pl.DataFrame]:
+        """The beliefs that hold by id, in blocks."""
+        here = pl.lit(True) if part is None else pl.col("split") == SPLITS[part]
         decided = self.verdicts.select(*TRIPLE, "status", "reviewed").with_row_index("verdict")
         covered = np.zeros(len(decided), bool)
         for block in self._asserted(connection, schema, part, size):
@@ -107,13 +115,13 @@ class Moment:
                 covered[rows["verdict"].drop_nulls().to_numpy()] = True
                 rows = rows.filter(pl.col("status").is_null() | (pl.col("status") > 0))
                 rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
-            yield from self._named(rows.select(*schema), part)
+            yield rows.select(*schema).filter(here)
         unasserted = self.verdicts.filter((pl.col("status") == ACCEPTED) & ~pl.Series(covered)).sort("belief_id")
         if len(unasserted):
             nothing = [pl.lit(None, kind).alias(name) for name, kind in DETAILS.items()]
             rows = self._placed(unasserted.with_columns(nothing))
             rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
-            yield from self._named(rows.select(*schema), part)
+            yield rows.select(*schema).filter(here)
 
     def _asserted(self, connection: Connection, schema: Schema, part: str | None, rows: int) -> Iterator[pl.DataFrame]:
         """The assertions of active runs by id, in order; with `part`, those of other parts may be left out."""
@@ -146,16 +154,6 @@ class Moment:
             rows = rows.join(self.splits, on=TRIPLE, how="left", maintain_order="left")
             rows = rows.with_columns(split=pl.coalesce("first_split", "split")).drop("first_split")
         return rows
-
-    def _named(self, rows: pl.DataFrame, part: str | None) -> Iterator[pl.DataFrame]:
-        if part is not None:
-            rows = rows.filter(pl.col("split") == SPLITS[part])
-        if len(rows):
-            yield rows.select(
-                self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
-                *(name for name in DETAILS if name in rows.columns),
-                *(["split"] if part is None else []),
-            )  # fmt: skip
 
     def decided(self) -> pl.DataFrame:
         """The facts that a curator has decided about: head, relation, tail."""
@@ -194,11 +192,15 @@ def _of_run(number: sa.ColumnElement[int]) -> sa.Select[Any]:
     return sa.select(assertion.c.id).where(assertion.c.run_id == number)
 
 
-def _names(connection: Connection, kind: str, snapshot: int, undone: set[int], iris: bool = False) -> Names:
+def _names(
+    connection: Connection, kind: str, snapshot: int, undone: set[int], iris: bool = False, named: bool = True
+) -> Names:
     """Names and roots at a snapshot. A name that was changed later has the name it had."""
     table = NAMED[kind]
-    schema = {"id": pl.Int64, "name": pl.String}
-    present = bulk.frame(connection, sa.select(table.c.id, table.c.name), schema, {"id"})
+    query = sa.select(table.c.id, table.c.name)
+    if not named:  # the last row tells how many roots there are
+        query = query.order_by(table.c.id.desc()).limit(1)
+    present = bulk.frame(connection, query, {"id": pl.Int64, "name": pl.String}, {"id"})
     size = int(present["id"].max() or 0) + 1  # type: ignore[arg-type]
     texts = np.full(size, None, object)
     texts[present["id"].to_numpy()] = present["name"].to_numpy()
