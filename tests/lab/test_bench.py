@@ -2,13 +2,16 @@
 
 import json
 import re
+from queue import SimpleQueue
 
 import pytest
 
 from doxa import formats
 from doxa.data.synthetic import frames
 from doxa.errors import BadFile
-from doxa.lab import bench
+from doxa.lab import bench, store
+from doxa.lab.figures import Bench, Figure
+from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.systems import recipe
 
 
@@ -71,7 +74,7 @@ def test_answering_is_measured_cold_single_and_in_bulk(data):
 
 
 def test_figures_become_json_with_the_machine():
-    result = bench.Bench((bench.Figure("x", 2.0, "s", 1.0), bench.Figure("y", 3.0, "beliefs/s", 4.0)))
+    result = Bench((Figure("x", 2.0, "s", 1.0), Figure("y", 3.0, "beliefs/s", 4.0)))
     values = json.loads(json.dumps(result.as_dict()))
     assert [figure["share"] for figure in values["figures"]] == [0.5, 0.75]
     assert {"processor", "cores", "versions"} <= set(values)
@@ -84,3 +87,14 @@ def test_a_dataset_without_test_is_refused(data, tmp_path):
     (tmp_path / "train.tsv").write_bytes((data / "train.tsv").read_bytes())
     with pytest.raises(BadFile, match="has no valid file"):
         list(bench.rank(tmp_path))
+
+
+def test_the_store_is_measured_beside_the_bare_database(tmp_path):
+    answers = SimpleQueue()
+    store._measure(str(tmp_path / "kb.db"), str(tmp_path / "bare.db"), 3000, answers)
+    measured = answers.get()
+    assert min(measured.values()) > 0
+    kb, bare = (KnowledgeBase(tmp_path / name, read_only=True).status() for name in ("kb.db", "bare.db"))
+    same = ("beliefs", "asserted", "entities", "relations", "assertions")
+    assert [kb[name] for name in same] == [bare[name] for name in same]
+    assert kb["beliefs"] == measured["beliefs"]

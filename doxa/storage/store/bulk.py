@@ -5,11 +5,14 @@ The only place with SQL that depends on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
+import numpy as np
 import polars as pl
 import sqlalchemy as sa
+from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
@@ -18,8 +21,8 @@ from doxa.storage.store.schema import metadata
 ROWS = 100_000
 """Rows that are handed to the driver at a time."""
 
-BYTES = 16 * 2**20
-"""Text of a COPY that becomes a frame."""
+FETCHED = 250_000
+"""Rows that become a frame."""
 
 Schema = Mapping[str, Any]
 """Polars types by column."""
@@ -48,43 +51,52 @@ def insert_frame(connection: Connection, table: str, frame: pl.DataFrame) -> Non
 
 
 def frames(
-    connection: Connection, query: sa.Select[Any], schema: Schema, rows: int = 250_000
+    connection: Connection, query: sa.Select[Any], schema: Schema, integers: Collection[str] = (), rows: int = FETCHED
 ) -> Iterator[pl.DataFrame]:
-    """The rows of a query as frames with these columns, in order; memory stays bounded."""
+    """The rows of a query as frames with these columns, in order; memory stays bounded.
+
+    `integers` are columns of integers that are never null. Their values do not stay Python objects, which is faster.
+    """
     if is_postgres(connection):
-        yield from _copied(connection, query, schema)
+        yield from (_copied if rows >= FETCHED else _streamed)(connection, query, schema, rows)
         return
-    result = connection.execute(query)
-    assert result.cursor is not None
-    while batch := result.cursor.fetchmany(rows):
-        yield pl.DataFrame(batch, schema=dict(schema), orient="row")
+    cursor = connection.execute(query).cursor
+    assert cursor is not None
+    record = np.dtype([(name, np.int64 if name in integers else object) for name in schema])
+    while len(batch := np.fromiter(islice(cursor, rows), record)):
+        yield pl.DataFrame([_series(name, batch[name], kind) for name, kind in schema.items()])
 
 
-def frame(connection: Connection, query: sa.Select[Any], schema: Schema) -> pl.DataFrame:
+def _series(name: str, values: NDArray[Any], kind: Any) -> pl.Series:
+    if values.dtype != object:
+        return pl.Series(name, np.ascontiguousarray(values), kind)
+    return pl.Series(name, values.tolist(), kind, strict=kind != pl.Boolean)  # SQLite has 0 and 1 for booleans
+
+
+def frame(
+    connection: Connection, query: sa.Select[Any], schema: Schema, integers: Collection[str] = ()
+) -> pl.DataFrame:
     """The rows of a query as one frame."""
-    return pl.concat([pl.DataFrame(schema=dict(schema)), *frames(connection, query, schema)])
+    return pl.concat([pl.DataFrame(schema=dict(schema)), *frames(connection, query, schema, integers)])
 
 
-def _copied(connection: Connection, query: sa.Select[Any], schema: Schema) -> Iterator[pl.DataFrame]:
+def _copied(connection: Connection, query: sa.Select[Any], schema: Schema, rows: int) -> Iterator[pl.DataFrame]:
+    """All rows of a query by COPY."""
     text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
-    pending: list[bytes] = []
-    size = 0
-
-    def table() -> pl.DataFrame:
-        # Booleans are written as t and f; read as text first
-        types = {name: pl.String if kind == pl.Boolean else kind for name, kind in schema.items()}
-        part = pl.read_csv(b"".join(pending), has_header=False, schema=types, infer_schema=False)
-        return part.with_columns(pl.col(name) == "t" for name, kind in schema.items() if kind == pl.Boolean)
-
+    # Booleans are written as t and f; read as text first
+    types = {name: pl.String if kind == pl.Boolean else kind for name, kind in schema.items()}
+    flags = [pl.col(name) == "t" for name, kind in schema.items() if kind == pl.Boolean]
     with _driver(connection).cursor() as cursor, cursor.copy(f"COPY ({text}) TO STDOUT (FORMAT csv)") as copy:
-        for piece in copy:
-            pending.append(bytes(piece))
-            size += len(piece)
-            if size > BYTES:
-                yield table()
-                pending, size = [], 0
-    if pending:
-        yield table()
+        pieces = iter(copy)
+        while lines := b"".join(islice(pieces, rows)):
+            yield pl.read_csv(lines, has_header=False, schema=types, infer_schema=False).with_columns(flags)
+
+
+def _streamed(connection: Connection, query: sa.Select[Any], schema: Schema, rows: int) -> Iterator[pl.DataFrame]:
+    """The rows of a query by a cursor of the server, of which the first come soon."""
+    with connection.execution_options(stream_results=True, max_row_buffer=rows).execute(query) as result:
+        for batch in result.partitions(rows):
+            yield pl.DataFrame(list(map(tuple, batch)), schema=dict(schema), orient="row")
 
 
 def _driver(connection: Connection) -> Any:
@@ -107,6 +119,23 @@ def insert_new(connection: Connection, table: sa.Table, columns: list[str], quer
     """Insert the rows of a query that break no unique constraint."""
     make = postgresql.insert if is_postgres(connection) else sqlite.insert
     connection.execute(make(table).from_select(columns, query).on_conflict_do_nothing())
+
+
+def drop_indexes(connection: Connection, tables: Iterable[sa.Table]) -> list[sa.Index]:
+    """Drop the indexes of those tables that have no rows, since to make them after many rows is faster."""
+    dropped = []
+    for table in tables:
+        if connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() is None:
+            for index in sorted(table.indexes, key=lambda index: str(index.name)):
+                index.drop(connection)
+                dropped.append(index)
+    return dropped
+
+
+def create_indexes(connection: Connection, indexes: Iterable[sa.Index]) -> None:
+    """Make indexes that were dropped."""
+    for index in indexes:
+        index.create(connection)
 
 
 def continue_ids(connection: Connection, name: str) -> None:

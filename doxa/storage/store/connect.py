@@ -48,15 +48,15 @@ def _sqlite(place: Place, read_only: bool, timeout: float) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, record: Any) -> None:
         connection.isolation_level = None  # transactions begin where `begin` says, not at the first statement
-        connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA cache_size = -65536")
         connection.execute("PRAGMA temp_store = MEMORY")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        options = connection.get_execution_options()
+        connection.exec_driver_sql(f"PRAGMA foreign_keys = {'OFF' if options.get('unchecked') else 'ON'}")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("writes") else "BEGIN")
 
     return engine
 
@@ -116,10 +116,14 @@ def reading(engine: Engine, place: Place) -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def writing(engine: Engine, place: Place) -> Iterator[Connection]:
-    """A transaction that writes: all of it or nothing."""
+def writing(engine: Engine, place: Place, unchecked: bool = False) -> Iterator[Connection]:
+    """A transaction that writes: all of it or nothing.
+
+    `unchecked` is for imports, whose rows refer only to rows that the same transaction has looked up or inserted:
+    SQLite does not look them up once more as foreign keys.
+    """
     with faults(place), engine.connect() as plain:
-        connection = plain.execution_options(writes=True)
+        connection = plain.execution_options(writes=True, unchecked=unchecked)
         with connection.begin():
             yield connection
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Row
 
 from doxa.data.iris import Prefixes
+from doxa.data.vocabulary import VocabularyBuilder
 from doxa.storage.store import bulk, log, prefixes
 from doxa.storage.store.connect import now
 from doxa.storage.store.names import NameIds
@@ -50,9 +51,10 @@ class Splitter:
     def of(cls, settings: Mapping[str, str]) -> Splitter:
         return cls(float(settings["valid"]), float(settings["test"]), settings["split_by"])
 
-    def splits(self, frame: pl.DataFrame) -> pl.Series:
+    def splits(self, frame: pl.DataFrame, hashes: NameHashes | None = None) -> pl.Series:
         """The split of each fact of a frame with the columns head, relation and tail."""
-        heads, relations, tails = (hashes(frame[name]) for name in TRIPLE)
+        hashes = hashes or NameHashes()
+        heads, relations, tails = (hashes.of(frame[name]) for name in TRIPLE)
         with np.errstate(over="ignore"):
             mixed = _mix(heads) + _mix(tails) if self.by == "pair" else _mix(_mix(_mix(heads) + relations) + tails)
         share = _mix(mixed) / 2.0**64
@@ -61,13 +63,20 @@ class Splitter:
         )
 
 
-def hashes(column: pl.Series) -> NDArray[np.uint64]:
-    """A number of 64 bits for each text, the same on every machine and in every version."""
-    distinct = column.unique(maintain_order=True)
-    numbers = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") for name in distinct]
-    table = pl.DataFrame({"name": distinct, "hash": pl.Series(numbers, dtype=pl.UInt64)})
-    joined = column.rename("name").to_frame().join(table, on="name", how="left", maintain_order="left")
-    return joined["hash"].to_numpy()
+class NameHashes:
+    """A number of 64 bits for each name, the same on every machine and in every version; each is computed once."""
+
+    def __init__(self) -> None:
+        self._names, self._hashes = VocabularyBuilder("name"), np.empty(0, np.uint64)
+
+    def of(self, column: pl.Series) -> NDArray[np.uint64]:
+        codes = self._names.codes(column)
+        new = np.flatnonzero(codes >= len(self._hashes))
+        if len(new):
+            names = column.gather(new[np.unique(codes[new], return_index=True)[1]])
+            numbers = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big") for name in names]
+            self._hashes = np.append(self._hashes, np.array(numbers, np.uint64))
+        return self._hashes[codes]
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -118,6 +127,7 @@ class Import:
         self.connection, self.run_id, self.source = connection, run_id, source
         self.facts = Facts(connection, splitter, declared)
         self.rows, self.time = 0, now()
+        self.dropped = bulk.drop_indexes(connection, (belief, assertion))
 
     def add(self, frame: pl.DataFrame, part: str | None = None) -> None:
         """Add a block with the columns head, relation, tail and any of DETAILS; `part` sets the split of new facts."""
@@ -137,6 +147,7 @@ class Import:
 
     def finish(self, verdict: str, curator: str, at: int | None = None, **columns: Any) -> int:
         """Record the decision that makes the assertions count, and the prefixes of the file; the decision's number."""
+        bulk.create_indexes(self.connection, self.dropped)
         prefixes.keep(self.connection, self.facts.entities.declared)
         return log.record(self.connection, verdict, curator, at, run_id=self.run_id, **columns)
 
@@ -152,6 +163,7 @@ class Facts:
         declared = prefixes.read(connection) if declared is None else declared
         self.entities = NameIds(connection, "entity", declared)
         self.relations = NameIds(connection, "relation", declared)
+        self.hashes = NameHashes()
 
     @contextlib.contextmanager
     def loaded(self, frame: pl.DataFrame, part: str | None = None) -> Iterator[None]:
@@ -172,7 +184,7 @@ class Facts:
         """The part, or the column `split` where the frame has one, else by the hash of each fact."""
         if part is not None:
             return pl.repeat(SPLITS[part], len(frame), dtype=pl.Int8, eager=True)
-        splits = self.splitter.splits(frame)
+        splits = self.splitter.splits(frame, self.hashes)
         return frame.select(pl.coalesce("split", splits))["split"] if "split" in frame.columns else splits
 
     def _ids(self, name: str, column: pl.Series) -> pl.Series:

@@ -6,6 +6,7 @@ import getpass
 from collections.abc import Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from doxa.storage.store import evidence, log, names, versions
 from doxa.storage.store.accounts import Accounts
 from doxa.storage.store.connect import TIMEOUT, connect
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
-from doxa.storage.store.moment import Moment
+from doxa.storage.store.moment import ROWS, Moment, active_runs, present_details
 from doxa.storage.store.place import PARTS, Place, require_place
 from doxa.storage.store.prefixes import read as stored_prefixes
 from doxa.storage.store.publishing import Jobs, ModelVersions
@@ -120,20 +121,25 @@ class KnowledgeBase(Records):
         `part` is train, valid or test; without it the column `split` tells the number of the part. With `iris`, an
         entity or relation that has an IRI is named by the IRI in brackets, which survives renames.
         """
+        for table in self.blocks(part, at, iris=iris):
+            absent = [pl.lit(None, kind).alias(name) for name, kind in ROWS.items() if name not in table.columns]
+            rest = ["split"] if "split" in table.columns else []
+            yield table.with_columns(absent).select(*ROWS, *rest)
+
+    def blocks(self, part: str | None = None, at: str | int | datetime | None = None, *, iris: bool = False) -> Frames:
+        """What `frames` gives, without mention or confidence where no belief has one."""
         part = part or self.place.part or None
         if part is not None:
             one_of("part", part, PARTS)
         with self.reading() as connection:
-            moment = Moment.of(
-                connection, self._snapshot(connection, at if at is not None else self.place.moment or None), iris
-            )
-            yield from moment.frames(connection, part)
+            snapshot = self._snapshot(connection, at if at is not None else self.place.moment or None)
+            yield from Moment.of(connection, snapshot, iris).frames(connection, part)
 
     def beliefs(self, part: str | None = None, at: str | int | datetime | None = None) -> Beliefs:
         """The beliefs of a moment, or of one part of it."""
-        empty = pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.String))
-        wanted = [*TRIPLE, *self.details(at)]
-        beliefs = Beliefs.from_frames([table.select(wanted) for table in self.frames(part, at)] or [empty])
+        blocks = self.blocks(part, at)
+        first = next(blocks, pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.String)))
+        beliefs = Beliefs.from_frames(table.drop("split", strict=False) for table in chain([first], blocks))
         return beliefs.with_prefixes(self.prefixes())
 
     def prefixes(self) -> dict[str, str]:
@@ -145,7 +151,13 @@ class KnowledgeBase(Records):
         """Which of mention and confidence any belief has at a moment."""
         with self.reading() as connection:
             snapshot = self._snapshot(connection, at if at is not None else self.place.moment or None)
-            return Moment.of(connection, snapshot).details(connection)
+            runs = active_runs(connection, snapshot, log.undone_at(connection, snapshot))
+            return present_details(connection, runs)
+
+    def parts(self, at: str | int | datetime | None = None) -> list[str]:
+        """Which of train, valid and test have beliefs at a moment."""
+        with self.reading() as connection:
+            return Moment.of(connection, self._snapshot(connection, at), named=False).parts(connection)
 
     def labels(self, after: int = 0, at: str | int | datetime | None = None) -> pl.DataFrame:
         """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""
@@ -186,7 +198,7 @@ class KnowledgeBase(Records):
             prefixes = beliefs.vocabularies.prefixes
         constants = {"extractor": extractor, "valid_from": valid_from, "valid_to": valid_to}
         constants = {name: value for name, value in constants.items() if value is not None}
-        with self.writing() as connection:
+        with self.writing(unchecked=True) as connection:
             declared = Prefixes.of(prefixes)
             declared.update(stored_prefixes(connection).declared)
             origin = evidence.source_id(connection, source or "import", license, sha256)

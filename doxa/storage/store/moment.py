@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,19 +21,16 @@ from sqlalchemy.engine import Connection
 
 from doxa.storage.store import bulk, log
 from doxa.storage.store.names import follow
-from doxa.storage.store.schema import ACCEPTED, KINDS, NAMED, SPLITS, TRAIN, assertion, belief, decision
+from doxa.storage.store.schema import ACCEPTED, KINDS, NAMED, SPLITS, TRAIN, assertion, belief, decision, run
 
 TRIPLE = ["head", "relation", "tail"]
-ROWS = {
-    "belief_id": pl.Int64,
-    "head": pl.Int64,
-    "relation": pl.Int64,
-    "tail": pl.Int64,
-    "split": pl.Int8,
-    "run_id": pl.Int64,
-    "mention": pl.String,
-    "confidence": pl.Float64,
-}
+IDS = {"head": pl.Int64, "relation": pl.Int64, "tail": pl.Int64, "split": pl.Int8}
+DETAILS = {"mention": pl.String, "confidence": pl.Float64}
+ROWS = dict.fromkeys(TRIPLE, pl.String) | DETAILS
+FEW = 1000
+"""Rows of a block that are fetched to see whether there are any."""
+
+Schema = dict[str, type[pl.DataType]]
 VERDICTS = {"belief_id": pl.Int64, "decision": pl.Int64, "status": pl.Int8, "reviewed": pl.Boolean}
 
 
@@ -72,19 +70,11 @@ class Moment:
     splits: pl.DataFrame
 
     @classmethod
-    def of(cls, connection: Connection, snapshot: int, iris: bool = False) -> Moment:
-        """Replay the log up to a snapshot; with `iris`, names that have an IRI are `<IRI>`."""
+    def of(cls, connection: Connection, snapshot: int, iris: bool = False, named: bool = True) -> Moment:
+        """Replay the log up to a snapshot; with `iris`, names that have an IRI are `<IRI>`; not `named`, ids alone."""
         undone = log.undone_at(connection, snapshot)
-        runs = [
-            row.run_id
-            for row in connection.execute(
-                sa.select(decision.c.id, decision.c.run_id).where(
-                    decision.c.run_id.is_not(None), decision.c.id <= snapshot
-                )
-            )
-            if row.id not in undone
-        ]
-        entities, relations = (_names(connection, kind, snapshot, undone, iris) for kind in KINDS)
+        runs = active_runs(connection, snapshot, undone)
+        entities, relations = (_names(connection, kind, snapshot, undone, iris, named) for kind in KINDS)
         verdicts = _verdicts(connection, snapshot, undone)
         roots = {"head": entities, "relation": relations, "tail": entities}
         facts = _facts(connection, verdicts["belief_id"])
@@ -92,51 +82,68 @@ class Moment:
         reviewed = pl.col("reviewed").any().over(TRIPLE)
         verdicts = verdicts.with_columns(reviewed).sort("decision").unique(TRIPLE, keep="last", maintain_order=True)
         splits = _merged_splits(connection, entities, relations)
-        return cls(snapshot, pl.Series(runs, dtype=pl.Int64).unique(), entities, relations, verdicts, splits)
+        return cls(snapshot, runs, entities, relations, verdicts, splits)
 
     def frames(self, connection: Connection, part: str | None = None) -> Iterator[pl.DataFrame]:
-        """The beliefs that hold, by name, with mention and confidence: one row per assertion.
+        """The beliefs that hold, by name, one row per assertion, with mention and confidence if any of them has one.
 
         `part` is train, valid or test; without it the column `split` says which. Facts whose proposal was decided are
         always in train: they are no random sample, so they cannot measure a model.
         """
-        query = (
-            sa.select(
-                belief.c.id, *(belief.c[name] for name in (*TRIPLE, "split")),
-                assertion.c.run_id, assertion.c.mention, assertion.c.confidence,
-            )
-            .join(assertion, assertion.c.belief_id == belief.c.id)
-            .order_by(belief.c.id, assertion.c.id)
-        )  # fmt: skip
+        details = present_details(connection, self.runs)
+        schema = IDS | {name: DETAILS[name] for name in details}
+        for rows in self._rows(connection, part, schema, bulk.FETCHED):
+            if len(rows):
+                yield rows.select(
+                    self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
+                    *details, *(["split"] if part is None else []),
+                )  # fmt: skip
+
+    def parts(self, connection: Connection) -> list[str]:
+        """Which of train, valid and test have beliefs."""
+        return [part for part in SPLITS if any(map(len, self._rows(connection, part, IDS, FEW)))]
+
+    def _rows(self, connection: Connection, part: str | None, schema: Schema, size: int) -> Iterator[pl.DataFrame]:
+        """The beliefs that hold by id, in blocks."""
+        here = pl.lit(True) if part is None else pl.col("split") == SPLITS[part]
         decided = self.verdicts.select(*TRIPLE, "status", "reviewed").with_row_index("verdict")
-        active = pl.DataFrame({"run_id": self.runs})
         covered = np.zeros(len(decided), bool)
-        for block in bulk.frames(connection, query, ROWS):
-            rows = self._placed(block.join(active, on="run_id", how="semi", maintain_order="left"))
+        for block in self._asserted(connection, schema, part, size):
+            rows = self._placed(block)
             if len(decided):
                 rows = rows.join(decided, on=TRIPLE, how="left", maintain_order="left")
                 covered[rows["verdict"].drop_nulls().to_numpy()] = True
                 rows = rows.filter(pl.col("status").is_null() | (pl.col("status") > 0))
                 rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
-            yield from self._named(rows, part)
+            yield rows.select(*schema).filter(here)
         unasserted = self.verdicts.filter((pl.col("status") == ACCEPTED) & ~pl.Series(covered)).sort("belief_id")
         if len(unasserted):
-            rows = self._placed(
-                unasserted.with_columns(mention=pl.lit(None, pl.String), confidence=pl.lit(None, pl.Float64))
-            )
+            nothing = [pl.lit(None, kind).alias(name) for name, kind in DETAILS.items()]
+            rows = self._placed(unasserted.with_columns(nothing))
             rows = rows.with_columns(split=pl.when(pl.col("reviewed")).then(TRAIN).otherwise("split").cast(pl.Int8))
-            yield from self._named(rows, part)
+            yield rows.select(*schema).filter(here)
 
-    def details(self, connection: Connection) -> list[str]:
-        """Which of mention and confidence any assertion has."""
-        present = []
-        for name in ("mention", "confidence"):
-            runs = connection.execute(
-                sa.select(assertion.c.run_id).where(assertion.c[name].is_not(None)).distinct()
-            ).scalars()
-            if set(runs) & set(self.runs):
-                present.append(name)
-        return present
+    def _asserted(self, connection: Connection, schema: Schema, part: str | None, rows: int) -> Iterator[pl.DataFrame]:
+        """The assertions of active runs by id, in order; with `part`, those of other parts may be left out."""
+        every = connection.execute(sa.select(run.c.id).where(_of_run(run.c.id).exists())).scalars()
+        only = part is not None and not len(self.splits) and (part != "train" or not self.verdicts["reviewed"].any())
+        wanted = {name: kind for name, kind in schema.items() if name != "split" or not only}
+        if not set(every) <= set(self.runs):
+            wanted["run_id"] = pl.Int64
+        query = (
+            sa.select(*(belief.c[name] if name in IDS else assertion.c[name] for name in wanted))
+            .join(assertion, assertion.c.belief_id == belief.c.id)
+            .order_by(belief.c.id, assertion.c.id)
+        )
+        if part is not None and only:
+            query = query.where(belief.c.split == SPLITS[part])
+        active = pl.DataFrame({"run_id": self.runs})
+        for block in bulk.frames(connection, query, wanted, {*IDS, "run_id"}, rows):
+            if "run_id" in wanted:
+                block = block.join(active, on="run_id", how="semi", maintain_order="left")
+            if part is not None and only:
+                block = block.with_columns(split=pl.lit(SPLITS[part], pl.Int8))
+            yield block.select(*schema)
 
     def _placed(self, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows with the ids after merges, and the split of the whole fact."""
@@ -147,15 +154,6 @@ class Moment:
             rows = rows.join(self.splits, on=TRIPLE, how="left", maintain_order="left")
             rows = rows.with_columns(split=pl.coalesce("first_split", "split")).drop("first_split")
         return rows
-
-    def _named(self, rows: pl.DataFrame, part: str | None) -> Iterator[pl.DataFrame]:
-        if part is not None:
-            rows = rows.filter(pl.col("split") == SPLITS[part])
-        if len(rows):
-            yield rows.select(
-                self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
-                "mention", "confidence", *(["split"] if part is None else []),
-            )  # fmt: skip
 
     def decided(self) -> pl.DataFrame:
         """The facts that a curator has decided about: head, relation, tail."""
@@ -172,10 +170,37 @@ class Moment:
         )  # fmt: skip
 
 
-def _names(connection: Connection, kind: str, snapshot: int, undone: set[int], iris: bool = False) -> Names:
+def active_runs(connection: Connection, snapshot: int, undone: set[int]) -> pl.Series:
+    """The runs whose assertions count at a snapshot."""
+    query = sa.select(decision.c.id, decision.c.run_id).where(decision.c.run_id.is_not(None), decision.c.id <= snapshot)
+    runs = [row.run_id for row in connection.execute(query) if row.id not in undone]
+    return pl.Series(runs, dtype=pl.Int64).unique()
+
+
+def present_details(connection: Connection, runs: pl.Series) -> list[str]:
+    """Which of mention and confidence any assertion of these runs has."""
+
+    def are_stated(*names: str) -> bool:
+        stated = _of_run(run.c.id).where(sa.or_(*(assertion.c[name].is_not(None) for name in names)))
+        return bool(set(connection.execute(sa.select(run.c.id).where(stated.exists())).scalars()) & set(runs))
+
+    return [name for name in DETAILS if are_stated(name)] if are_stated(*DETAILS) else []  # one search if there is none
+
+
+def _of_run(number: sa.ColumnElement[int]) -> sa.Select[Any]:
+    """The assertions of a run."""
+    return sa.select(assertion.c.id).where(assertion.c.run_id == number)
+
+
+def _names(
+    connection: Connection, kind: str, snapshot: int, undone: set[int], iris: bool = False, named: bool = True
+) -> Names:
     """Names and roots at a snapshot. A name that was changed later has the name it had."""
     table = NAMED[kind]
-    present = bulk.frame(connection, sa.select(table.c.id, table.c.name), {"id": pl.Int64, "name": pl.String})
+    query = sa.select(table.c.id, table.c.name)
+    if not named:  # the last row tells how many roots there are
+        query = query.order_by(table.c.id.desc()).limit(1)
+    present = bulk.frame(connection, query, {"id": pl.Int64, "name": pl.String}, {"id"})
     size = int(present["id"].max() or 0) + 1  # type: ignore[arg-type]
     texts = np.full(size, None, object)
     texts[present["id"].to_numpy()] = present["name"].to_numpy()

@@ -36,9 +36,9 @@ class Records:
             yield connection
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that writes all or nothing."""
-        with writing(self.engine, self.place) as connection:
+    def writing(self, unchecked: bool = False) -> Iterator[Connection]:
+        """A transaction that writes all or nothing; `unchecked` imports need no check of foreign keys."""
+        with writing(self.engine, self.place, unchecked) as connection:
             yield connection
 
     def close(self) -> None:
