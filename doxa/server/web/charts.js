@@ -2,7 +2,7 @@
 
 import { percent, s, whole } from "./dom.js";
 
-const WIDTH = 460, HEIGHT = 240, LEFT = 46, BOTTOM = 34, TOP = 14, RIGHT = 14;
+const WIDTH = 460, HEIGHT = 240, LEFT = 56, BOTTOM = 38, TOP = 14, RIGHT = 14;
 
 function frame(title, across, up) {
   return s("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": title },

@@ -46,7 +46,7 @@ export function percent(share) {
   if (share === null || share === undefined || Number.isNaN(share)) return "–";
   if (share > 0.9995 && share < 1) return "> 99.9 %";
   if (share < 0.0005 && share > 0) return "< 0.1 %";
-  const digits = share >= 0.1 && share < 0.995 ? 0 : 1;
+  const digits = share === 0 || share === 1 || (share >= 0.1 && share < 0.995) ? 0 : 1;
   return `${(100 * share).toFixed(digits)} %`;
 }
 

@@ -1,43 +1,41 @@
-// The neighborhood of an entity as a small graph: known facts as solid lines, proposed ones dashed.
+// The neighborhood of an entity as a small graph: on the left what points to it, on the right what it points to.
 
 import { clip, s } from "./dom.js";
 import { link } from "./router.js";
 
-const WIDTH = 560, HEIGHT = 380, PER_RELATION = 3, MOST = 14;
+const WIDTH = 560, ROW = 40, LEFT = 180, RIGHT = WIDTH - 180, PER_RELATION = 3, PER_SIDE = 8;
 
-/** The facts to draw: a few of each relation and direction, so that no relation takes all places. */
-export function chosen(facts, name) {
+/** The facts to draw: a few of each relation, so that no relation takes all places; proposed ones first. */
+function chosen(facts, name) {
   const counts = new Map(), seen = new Set();
-  const spread = facts.map((fact) => {
-    const outward = fact.head === name, other = outward ? fact.tail : fact.head, group = `${fact.relation}\u0000${outward}`;
-    counts.set(group, (counts.get(group) ?? 0) + 1);
-    return { ...fact, outward, other, turn: counts.get(group) };
-  });
-  return spread.filter((fact) => fact.turn <= PER_RELATION && fact.other !== name).sort((a, b) => a.turn - b.turn)
-    .filter((fact) => !seen.has(fact.other) && seen.add(fact.other)).slice(0, MOST)
+  return facts.map((fact) => {
+    counts.set(fact.relation, (counts.get(fact.relation) ?? 0) + 1);
+    return { ...fact, turn: fact.proposed ? 0 : counts.get(fact.relation) };
+  }).filter((fact) => fact.turn <= PER_RELATION && fact.other !== name).sort((a, b) => a.turn - b.turn)
+    .filter((fact) => !seen.has(fact.other) && seen.add(fact.other)).slice(0, PER_SIDE)
     .sort((a, b) => a.relation.localeCompare(b.relation));
 }
 
-/** The graph of an entity; `missing` are proposed facts. */
+/** The graph of an entity; `missing` are proposed facts, drawn dashed. */
 export function graph(name, facts, missing) {
-  const known = chosen(facts, name), extra = chosen(missing, name).filter((one) => !known.some((fact) => fact.other === one.other)).slice(0, 4);
-  const all = [...known, ...extra.map((one) => ({ ...one, proposed: true }))];
-  const svg = s("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": `Neighborhood of ${clip(name, 60)}` });
-  const center = [WIDTH / 2, HEIGHT / 2], edges = s("g", {}), nodes = s("g", {});
-  all.forEach((fact, index) => {
-    const angle = ((index + 0.5) / all.length) * 2 * Math.PI - Math.PI / 2, inner = index % 2 && all.length > 8 ? 0.8 : 1;
-    const x = center[0] + Math.cos(angle) * 172 * inner, y = center[1] + Math.sin(angle) * 158 * inner;
-    edges.append(s("line", { class: fact.proposed ? "edge proposed" : "edge", x1: center[0], y1: center[1], x2: x, y2: y }));
-    const label = [center[0] + (x - center[0]) * 0.6, center[1] + (y - center[1]) * 0.6];
-    edges.append(s("text", { class: "edge-name", x: label[0], y: label[1], "text-anchor": "middle" }, `${fact.outward ? "" : "‹ "}${clip(fact.relation, 18)}${fact.outward ? " ›" : ""}`));
-    const side = Math.abs(Math.cos(angle)) < 0.25 ? "middle" : Math.cos(angle) > 0 ? "start" : "end";
-    const shift = side === "middle" ? 0 : side === "start" ? 9 : -9, drop = side === "middle" ? (Math.sin(angle) > 0 ? 18 : -10) : 4;
+  const all = [...missing.slice(0, 6).map((fact) => ({ ...fact, proposed: true })), ...facts];
+  const inward = chosen(all.filter((fact) => fact.tail === name).map((fact) => ({ ...fact, other: fact.head })), name);
+  const outward = chosen(all.filter((fact) => fact.head === name).map((fact) => ({ ...fact, other: fact.tail })), name);
+  const rows = Math.max(inward.length, outward.length, 2), height = rows * ROW + 24, middle = height / 2;
+  const svg = s("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${height}`, role: "group", "aria-label": `Neighborhood of ${clip(name, 60)}` });
+  const edges = s("g", {}), nodes = s("g", {});
+  const side = (list, x, anchor) => list.forEach((fact, index) => {
+    const y = middle + (index - (list.length - 1) / 2) * ROW, bend = (x + WIDTH / 2) / 2, shift = anchor === "end" ? -11 : 11;
+    edges.append(s("path", { class: fact.proposed ? "edge proposed" : "edge", d: `M${x} ${y} C${bend} ${y} ${bend} ${middle} ${WIDTH / 2} ${middle}` }));
     nodes.append(s("a", { href: link("entity", { name: fact.other }) }, s("title", {}, clip(`${fact.head} · ${fact.relation} · ${fact.tail}`, 300)),
       s("circle", { class: fact.proposed ? "node proposed" : "node", cx: x, cy: y, r: 5 }),
-      s("text", { class: "node-name", x: x + shift, y: y + drop, "text-anchor": side }, clip(fact.other, 18))));
+      s("text", { class: "node-name", x: x + shift, y: y - 1, "text-anchor": anchor }, clip(fact.other, 23)),
+      s("text", { class: "edge-name", x: x + shift, y: y + 13, "text-anchor": anchor }, clip(fact.relation, 28))));
   });
-  nodes.append(s("circle", { class: "node center", cx: center[0], cy: center[1], r: 8 }),
-    s("text", { class: "node-name center", x: center[0], y: center[1] - 14, "text-anchor": "middle" }, clip(name, 28)));
+  side(inward, LEFT, "end");
+  side(outward, RIGHT, "start");
+  nodes.append(s("circle", { class: "node center", cx: WIDTH / 2, cy: middle, r: 9 }),
+    s("text", { class: "node-name center", x: WIDTH / 2, y: middle - 17, "text-anchor": "middle" }, clip(name, 20)));
   svg.append(edges, nodes);
   return svg;
 }

@@ -21,7 +21,7 @@ let shown = { name: null, view: null }, chord = 0;
 
 function drawNav() {
   const titles = { ask: "Ask", entity: "Entity", review: "Review", suspects: "Suspects", map: "Map", model: "Model" };
-  put(nav, Object.keys(VIEWS).map((name) => h("a", { href: link(name), "aria-current": shown.name === name ? "page" : null, class: `tab ${name}` }, titles[name])));
+  put(nav, Object.keys(VIEWS).map((name) => h("a", { href: link(name), "aria-current": shown.name === name ? "page" : null, class: "tab" }, titles[name])));
 }
 
 async function show() {
@@ -32,7 +32,7 @@ async function show() {
   shown.view?.close?.();
   shown = { name, view: null };
   drawNav();
-  const root = h("div", { class: `view ${name}` });
+  const root = h("div", { class: `view in-${name}` });
   put(main, root);
   scrollTo(0, 0);
   const title = VIEWS[name].title(params);

@@ -13,7 +13,7 @@ export function belief(head, name, tail, { links = true } = {}) {
   const side = (one) => one === null ? h("span", { class: "blank" }, "?")
     : links ? entity(one) : h("span", { class: "entity" }, h("bdi", {}, one));
   return h("span", { class: "belief" }, side(head), " ",
-    name === null ? h("span", { class: "relation" }, "?") : relation(name), " ", side(tail));
+    name === null ? h("span", { class: "blank" }, "?") : relation(name), " ", side(tail));
 }
 
 /** A share as a bar with its figure; `kind` is its color. */

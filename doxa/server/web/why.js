@@ -8,16 +8,16 @@ import { badge, bar, belief, entity, load, relation } from "./ui.js";
 export const prefetch = (question) => recall("explain", question).catch(() => null);
 
 /** An explanation, drawn when it arrives. */
-export function why(question) {
+export function why(question, { summary = true } = {}) {
   const place = h("div", { class: "why" });
-  load(place, recall("explain", question), draw, "Explaining …");
+  load(place, recall("explain", question), (explanation) => draw(explanation, summary), "Explaining …");
   return place;
 }
 
-function draw(explanation) {
+function draw(explanation, whole) {
   const [head, name, tail] = explanation.belief;
   return [
-    summary(explanation),
+    whole ? verdict(explanation) : null,
     h("div", { class: "columns" },
       h("div", {}, terms(explanation, head, name, tail), words(explanation.mention)),
       h("div", {}, influences(explanation.influences), similar(explanation.similar_facts, name)),
@@ -26,16 +26,16 @@ function draw(explanation) {
   ];
 }
 
-function summary({ credence, verdict, known }) {
+function verdict({ credence, verdict: right, known }) {
   return h("p", { class: "verdict" }, "Credence ", h("strong", {}, percent(credence)), " ",
-    badge(verdict ? "judged true" : "judged false", verdict ? "good" : "bad"), " ",
+    badge(right ? "judged true" : "judged false", right ? "good" : "bad"), " ",
     known ? badge("known", "known") : badge("not in the knowledge base"));
 }
 
 function terms(explanation, head, name, tail) {
   const values = Object.entries(explanation.terms);
   const labels = { h: [entity(head), " among all heads"], r: [relation(name), " among all relations"], t: [entity(tail), " among all tails"] };
-  return [h("h3", {}, "How probable is each part, given the others"),
+  return [h("h3", {}, "Each part, given the other two"),
     h("dl", { class: "terms" }, values.map(([term, value]) => {
       const part = /^Pr\((\w)/.exec(term)?.[1];
       return [h("dt", {}, labels[part] ?? term), h("dd", {}, bar(value))];
@@ -54,7 +54,7 @@ function words(mention) {
 function influences(rows) {
   if (!rows.length) return null;
   const most = Math.max(...rows.map((row) => Math.abs(row.influence)), 1e-9);
-  return [h("h3", {}, "Learned from"), h("ul", { class: "facts" }, rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail),
+  return [h("h3", {}, "Learned from"), h("ul", { class: "facts weighed" }, rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail),
     bar(Math.abs(row.influence) / most, { kind: row.influence < 0 ? "against thin" : "thin", label: row.influence < 0 ? "against" : "" }))))];
 }
 

@@ -105,19 +105,30 @@ async function examples(result, now) {
   put(result, h("div", { class: "intro" },
     h("p", { class: "lead" }, known ? "Fill one more field: the empty one is what you ask for." : "What do you want to know? Fill two of the three fields; the empty one is the question. Fill all three to check a belief.")));
   try {
-    const rows = known === "relation" ? await ofRelation(now.relation) : await ofEntity(now.head || now.tail || await first());
+    const rows = await (known ? (known === "relation" ? ofRelation(now.relation) : ofEntity(now[known])) : popular());
     if (rows.length) result.append(h("h2", { class: "quiet" }, "For example"), h("ul", { class: "examples" }, rows.map(([head, name, tail]) => h("li", {},
       h("a", { href: link("ask", { head, relation: name, tail }) }, belief(head, name, tail, { links: false }))))));
   } catch { /* examples are a courtesy */ }
 }
 
-const first = async () => (await recall("names", { kind: "entity", limit: 1 })).names[0]?.name;
-
+/** Questions about the facts of one entity, one for each relation. */
 async function ofEntity(name) {
   const { facts } = await recall(entityPath(name), { top: 100 });
+  return distinct(facts).slice(0, 6).map((fact) => (fact.head === name ? [fact.head, fact.relation, null] : [null, fact.relation, fact.tail]));
+}
+
+/** Questions about the entities with most facts; the last one asks for a relation. */
+async function popular() {
+  const { names } = await recall("names", { kind: "entity", limit: 8 });
+  const about = await Promise.all(names.map((one) => recall(entityPath(one.name), { top: 20 })));
+  const facts = distinct(about.flatMap((one) => distinct(one.facts).slice(0, 2))).slice(0, 6);
+  return facts.map((fact, index) => (index === facts.length - 1 ? [fact.head, null, fact.tail] : [fact.head, fact.relation, null]));
+}
+
+/** The first fact of each relation. */
+function distinct(facts) {
   const seen = new Set();
-  return facts.filter((fact) => !seen.has(fact.relation) && seen.add(fact.relation)).slice(0, 6)
-    .map((fact, index) => index === 4 ? [fact.head, null, fact.tail] : fact.head === name ? [fact.head, fact.relation, null] : [null, fact.relation, fact.tail]);
+  return facts.filter((fact) => !seen.has(fact.relation) && seen.add(fact.relation));
 }
 
 async function ofRelation(name) {

@@ -88,13 +88,16 @@ export function explained(row, figure, ...extra) {
 }
 
 /** Suspicion is a sum of log odds: above 0 a belief is more likely wrong than right. */
-export const suspicion = (row) => bar(row.suspicion / WORST, { kind: "against", label: row.suspicion.toFixed(1) });
+export const suspicion = (row) => bar(row.suspicion / WORST, { kind: "against", label: "" });
+
+/** Why a belief is suspect, a line for each reason. */
+export const reasons = (row) => h("ul", { class: "small" }, row.reason.split("; ").map((one) => h("li", {}, one.replace(/^credence (.*)/, (_, value) => `credence ${percent(Number(value))}`))));
 
 function wrong(name) {
   const place = h("div", {});
   load(place, recall("audit", { entity: name, top: 20 }), ({ suspects }) => {
     const rows = suspects.filter((one) => one.suspicion > 0).slice(0, 8);
-    return rows.length ? h("ul", { class: "rows" }, rows.map((row) => explained(row, suspicion(row), h("p", { class: "small" }, row.reason))))
+    return rows.length ? h("ul", { class: "rows" }, rows.map((row) => explained(row, suspicion(row), reasons(row))))
       : empty(badge("fine", "good"), " No fact looks wrong.");
   }, "Checking …");
   return section("Looks wrong", "by suspicion", place);

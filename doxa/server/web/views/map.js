@@ -233,7 +233,8 @@ class Chart {
     const taken = [], first = [this.chosen, this.hover].filter(Boolean);
     const order = [...shown.filter((one) => first.includes(one.point)), ...shown.filter((one) => !first.includes(one.point)).slice(0, 400)];
     for (const one of order) {
-      const text = clip(one.point.name, 24), width = 7 * text.length, box = [one.x + radius + 3, one.y - 8, one.x + radius + 3 + width, one.y + 8];
+      const text = clip(one.point.name, 24), width = context.measureText(text).width;
+      const left = one.x + radius + 3 + width > this.width ? one.x - radius - 3 - width : one.x + radius + 3, box = [left, one.y - 8, left + width, one.y + 8];
       const special = first.includes(one.point);
       if (!special && (taken.length > 40 || taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]))) continue;
       taken.push(box);

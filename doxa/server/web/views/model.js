@@ -13,7 +13,7 @@ const JOBS = [["update", "Update the model"], ["complete", "Search for missing b
 export async function show(root, params, page) {
   const about = await recall("models/live", {});
   const figures = h("div", {}), calibration = h("div", {}), relations = h("div", {}), streams = [];
-  put(root, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Model"), h("p", { class: "small" }, h("bdi", {}, about.source), ` · version ${about.number ?? about.version}`))),
+  put(root, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Model"), h("p", { class: "small" }, h("bdi", {}, about.source.split("/").at(-1)), ` · version ${about.number ?? about.version}`))),
     tiles(about), figures,
     h("div", { class: "two" }, section("Calibration", "validation facts", calibration), section("Learning curve", curveNote(about), curve(about))),
     section("Results by relation", "click a column to sort", relations),
@@ -26,7 +26,7 @@ function tiles({ info }) {
   const tile = (value, label) => h("div", { class: "tile" }, h("strong", {}, value), h("span", {}, label));
   const minutes = info.training.seconds;
   return h("div", { class: "tiles" }, tile(whole(info.facts), "known facts"), tile(whole(info.entities), "entities"), tile(whole(info.relations), "relations"),
-    tile(whole(info.words), "words"), tile(`${info.system} · ${info.score}`, `${info.settings.model.dimension} dimensions`),
+    tile(whole(info.words), "words"), tile(info.score, `${info.system}, ${info.settings.model.dimension} dimensions`),
     tile(minutes ? duration(minutes) : "–", plural(info.training.epochs ?? 0, "epoch")));
 }
 

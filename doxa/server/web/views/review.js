@@ -153,7 +153,7 @@ class ReviewView {
   }
 
   evidence(card) {
-    return h("details", { class: "panel model-evidence", open: matchMedia("(min-width: 700px)").matches ? true : null }, h("summary", {}, h("h2", {}, "What the model knows")), why(question(card)));
+    return h("details", { class: "panel model-evidence", open: matchMedia("(min-width: 700px)").matches ? true : null }, h("summary", {}, h("h2", {}, "What the model knows")), why(question(card), { summary: false }));
   }
 
   drawStatus() {
@@ -162,7 +162,7 @@ class ReviewView {
     const figure = (value, label) => h("span", { class: "stat" }, h("strong", {}, value), ` ${label}`);
     put(this.status, queue ? h("progress", { max: Math.max(total, 1), value: queue.decided, "aria-label": "Decided proposals" }) : null,
       h("div", { class: "stats" }, queue ? figure(whole(queue.decided), `of ${whole(total)} decided`) : null,
-        figure(whole(desk.history.length), "now"), desk.speed ? figure(desk.speed.toFixed(0), "a minute") : null,
+        figure(whole(desk.history.length), "this sitting"), desk.speed ? figure(desk.speed.toFixed(0), "a minute") : null,
         stats?.precision != null ? figure(percent(stats.precision), "accepted") : null,
         stats?.agreement?.share != null ? figure(percent(stats.agreement.share), `agreement on ${plural(stats.agreement.pairs, "pair")}`) : null,
         h("span", { class: `saving ${desk.unsaved ? "busy" : ""}` }, desk.unsaved ? `saving ${desk.unsaved}` : "saved")));

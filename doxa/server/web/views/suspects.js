@@ -4,8 +4,8 @@ import { post, recall } from "../api.js";
 import { h, plural, put } from "../dom.js";
 import { go } from "../router.js";
 import { nameField } from "../suggest.js";
-import { badge, empty, entity, load, toast } from "../ui.js";
-import { explained, suspicion } from "./entity.js";
+import { empty, load, toast } from "../ui.js";
+import { explained, reasons, suspicion } from "./entity.js";
 
 export const title = (params) => params.get("relation") ? `Suspects: ${params.get("relation")}` : "Suspects";
 
@@ -24,13 +24,12 @@ export function show(root, params, page) {
 function table({ suspects, expected_wrong: wrong }, page, now) {
   if (!suspects.length) return empty("There is no belief to audit.");
   const note = wrong !== null && wrong !== undefined ? `About ${wrong < 10 ? wrong.toFixed(1) : Math.round(wrong)} of these ${suspects.length} are expected to be wrong.` : plural(suspects.length, "belief");
-  return [h("p", { class: "small" }, note), h("ul", { class: "rows panel" }, suspects.map((row) => item(row, page))),
+  return [h("p", { class: "small spaced" }, note), h("ul", { class: "rows panel" }, suspects.map((row) => item(row, page))),
     suspects.length === now.top && now.top < 1000 ? h("button", { type: "button", onclick: () => go("suspects", { ...now, top: Math.min(1000, now.top * 4) }) }, "Show more") : null];
 }
 
 function item(row, page) {
-  const better = row.suggestion ? h("p", { class: "small" }, "Likelier tail: ", entity(row.suggestion), " ", row.suggestion_known ? badge("known", "known") : null) : null;
-  const line = explained(row, suspicion(row), h("p", { class: "small" }, row.reason), better);
+  const line = explained(row, suspicion(row), reasons(row));
   const role = page.me.role;
   if (page.me.writable && (role === "curator" || role === "admin")) line.append(retractButton(row, line));
   return line;
