@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo serve test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,6 +19,20 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: install  ## learn the embedded atlas, ask it questions, draw the results (about a minute)
 	$(BIN)/doxa demo --out demo --force
+
+serve: served/atlas.db  ## put the demo's atlas into a knowledge base, train a model, and serve both with a page
+	$(BIN)/doxa serve served/atlas.db
+
+served/atlas.db: | install
+	rm -rf served && mkdir served
+	$(BIN)/python -c "from pathlib import Path; from doxa.demo import atlas; atlas.write(Path('served/data'))"
+	$(BIN)/doxa kb init $@
+	$(BIN)/doxa kb import $@ served/data --source atlas
+	$(BIN)/doxa train $@ --out served/model --score translation
+	$(BIN)/doxa complete served/model --into $@ --top 500
+	$(BIN)/doxa audit served/model --into $@ --top 200 --show 0
+
+.DELETE_ON_ERROR:
 
 test: install lint  ## linters and tests, as continuous integration runs them
 	$(BIN)/python -m pytest

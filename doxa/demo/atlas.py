@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from doxa import formats
+
 ATLAS = Path(__file__).with_name("atlas.tsv.zst")
 
 
@@ -30,3 +32,11 @@ def load() -> Atlas:
     parts = {part: table.filter(pl.col("split") == part) for part in ("train", "valid", "test")}
     planted = parts["train"]["planted"].to_numpy() == 1
     return Atlas(**{name: part.drop("split", "planted") for name, part in parts.items()}, planted=planted)
+
+
+def write(folder: Path) -> Atlas:
+    """Write the atlas as a dataset folder."""
+    world = load()
+    for name in ("train", "valid", "test"):
+        formats.write(getattr(world, name), folder / f"{name}.tsv")
+    return world

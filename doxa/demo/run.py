@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 
-from doxa import formats
 from doxa.config import Settings
 from doxa.curation.audit import audit
 from doxa.curation.explain import explain
@@ -42,9 +41,7 @@ QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
 def run(folder: Path, force: bool = False) -> None:
     """Run the demo and write the data, the model and the plots into `folder`."""
     _clear(folder, force)
-    world = atlas.load()
-    for name in ("train", "valid", "test"):
-        formats.write(getattr(world, name), folder / "data" / f"{name}.tsv")
+    world = atlas.write(folder / "data")
     train = Beliefs.from_frame(world.train)
     valid, test = (Beliefs.from_frame(table, train.vocabularies) for table in (world.valid, world.test))
     began = time.monotonic()

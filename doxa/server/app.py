@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.responses import FileResponse, JSONResponse, Response
@@ -125,6 +126,18 @@ def _add_routes(app: FastAPI) -> None:
     for router in families():
         app.include_router(router)
     app.include_router(health.router)
+
+    plain = app.openapi
+
+    def described() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = problems.with_problems(plain())
+            schema["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            schema["security"] = [{"token": []}, {}]
+            app.openapi_schema = schema
+        return app.openapi_schema
+
+    app.openapi = described  # type: ignore[method-assign]
 
     @app.get(f"{API}/openapi.json", include_in_schema=False, dependencies=[Depends(Requires(None))])
     async def openapi() -> JSONResponse:

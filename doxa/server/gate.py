@@ -102,7 +102,8 @@ class Gate:
         if len(scope.get("query_string", b"")) + len(scope["path"]) > 4 * self.limits.query_length:
             return refusal(413, "the address is too long", "send long texts in the body of a POST request")
         address = str(client)
-        if scope["path"] == "/" and b"token=" in scope.get("query_string", b""):
+        path = scope["path"].removeprefix(scope.get("root_path", ""))
+        if path in ("", "/") and b"token=" in scope.get("query_string", b""):
             return await self._log_in(scope, address)
         principal = await self._principal(headers, client)
         if principal is None:

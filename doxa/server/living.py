@@ -23,7 +23,8 @@ class StoreSource(Source):
 
     def __init__(self, kb: KnowledgeBase) -> None:
         super().__init__(Path())
-        self.kb = kb
+        self.kb: KnowledgeBase = kb
+        self._settled: tuple[int, pl.DataFrame] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -35,8 +36,9 @@ class StoreSource(Source):
             live = self.kb.models.live()
             if live is None or (self._current is not None and self._current.number == live.id):
                 return False
-            version = f"{live.id}-{manifest_version(live.folder)}"
-            self._current = Served(Model.load(live.folder), version, live.id).warm()
+            folder = self.kb.models.folder_of(live)
+            version = f"{live.id}-{manifest_version(folder)}"
+            self._current = Served(Model.load(folder), version, live.id).warm()
             return True
 
     @property
@@ -54,6 +56,12 @@ class StoreSource(Source):
         columns = [*TRIPLE, *self.kb.details()]
         for frame in self.kb.frames(split):
             yield frame.select(columns)
+
+    def settled(self) -> pl.DataFrame:
+        snapshot = self.kb.snapshot()
+        if self._settled is None or self._settled[0] != snapshot:
+            self._settled = snapshot, self.kb.settled()
+        return self._settled[1]
 
     def store(self) -> KnowledgeBase:
         return self.kb

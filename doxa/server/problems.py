@@ -29,8 +29,8 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
 
 TITLES = {
     400: "Bad request", 401: "Token needed", 403: "Not allowed", 404: "Not here", 405: "Method not allowed",
-    406: "Not acceptable", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
-    429: "Too many requests", 503: "Busy",
+    409: "Cannot be answered", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
+    422: "Invalid request", 429: "Too many requests", 503: "Busy",
 }  # fmt: skip
 
 
@@ -114,10 +114,20 @@ def install(app: FastAPI) -> None:
         return response(problem(500, "fault", "Server fault", detail))
 
 
+STATUSES = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 503)
+
 PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: {"description": title, "model": Problem, "content": {MEDIA_TYPE: {}}}
-    for status, title in ((401, "Token needed"), (403, "Not allowed"), (404, "Unknown name"),
-                          (409, "Cannot be answered"), (422, "Invalid request"), (429, "Too many requests"),
-                          (503, "Busy"))
-}  # fmt: skip
+    status: {"description": TITLES[status], "model": Problem} for status in STATUSES
+}
 """The problems that any route may answer with, for OpenAPI."""
+
+
+def with_problems(schema: dict[str, Any]) -> dict[str, Any]:
+    """The description of an API, in which problems have their media type."""
+    for operations in schema["paths"].values():
+        for operation in operations.values():
+            for status, described in operation["responses"].items():
+                content = described.get("content", {})
+                if status >= "400" and "application/json" in content:
+                    described["content"] = {MEDIA_TYPE: content["application/json"]}
+    return schema

@@ -72,7 +72,7 @@ def matches(served: Served, query: Mapping[str, Any]) -> dict[str, Any]:
     text, limit = str(query.get("query", "")), min(max(int(query.get("limit") or 5), 1), 50)
     candidates = served.entities.search(text[:1000], max(limit, 10)) if text.strip() else []
     wanted = [(str(one["pid"]), values_of(one.get("v"))) for one in query.get("properties") or () if "pid" in one]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for match, belief in zip(candidates, _beliefs(served, candidates, wanted), strict=True):
         score = match.score if belief is None else (match.score + belief) / 2
         features = [{"id": "name", "value": match.score}, {"id": "facts", "value": match.facts}]
@@ -80,7 +80,7 @@ def matches(served: Served, query: Mapping[str, Any]) -> dict[str, Any]:
         sure = match.match == "exact" and (belief is None or belief >= LIKELY)
         rows.append({"id": match.name, "name": match.name, "score": round(100 * score, 2), "match": sure,
                      "type": [TYPE], "features": features})  # fmt: skip
-    rows.sort(key=lambda row: -float(row["score"]))
+    rows.sort(key=lambda row: -row["score"])
     if sum(row["match"] for row in rows) > 1:
         rows = [row | {"match": False} for row in rows]
     return {"result": rows[:limit]}

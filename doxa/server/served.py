@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,9 @@ from doxa.slots import ENTITY_SLOTS, Slot
 
 log = logging.getLogger(__name__)
 
+KEPT = 16
+"""Slow results of a model version that are kept."""
+
 READ_ONLY = "this server is read-only: it serves a model folder"
 SERVE_STORE = "serve a knowledge base: doxa serve kb.db"
 
@@ -33,7 +37,7 @@ class Served:
     def __init__(self, model: Model, version: str, number: int | None = None) -> None:
         self.model, self.version, self.number = model, version, number
         self.etag = f'"{version}"'
-        self._results: dict[Hashable, Any] = {}
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
         self._lock = threading.Lock()
 
     @cached_property
@@ -70,11 +74,12 @@ class Served:
 
     def kept(self, key: Hashable, compute: Callable[[], Any]) -> Any:
         """A result computed once for this version; others wait for the first that asks."""
-        if key not in self._results:
-            with self._lock:
-                if key not in self._results:
-                    self._results[key] = compute()
-        return self._results[key]
+        with self._lock:
+            if key not in self._results:
+                self._results[key] = compute()
+                if len(self._results) > KEPT:
+                    self._results.popitem(last=False)
+            return self._results[key]
 
 
 def manifest_version(folder: Path) -> str:
@@ -128,6 +133,10 @@ class Source:
         parts = {"train": model.train, "valid": model.valid, "test": model.train[:0]}
         facts = model.known.triples if split is None else parts[split]
         yield from Beliefs.from_triples(model.vocabularies, facts).frames()
+
+    def settled(self) -> pl.DataFrame | None:
+        """The beliefs that need no proposal, beside those the model knows."""
+        return None
 
     def store(self) -> Any:
         """The knowledge base to write to; a model folder has none."""

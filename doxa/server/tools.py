@@ -10,6 +10,7 @@ import polars as pl
 from mcp.server.mcpserver import Context as ToolContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
 from starlette.types import Receive, Scope, Send
 
@@ -153,7 +154,8 @@ class ToolRoute:
     """The tools over streamable HTTP: an ASGI application for readers."""
 
     def __init__(self, server: MCPServer) -> None:
-        server.streamable_http_app(stateless_http=True, json_response=True)
+        checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks Host and Origin
+        server.streamable_http_app(stateless_http=True, json_response=True, transport_security=checked)
         self.sessions = server.session_manager
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

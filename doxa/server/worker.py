@@ -55,7 +55,9 @@ def complete(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tup
     """Search for missing beliefs and put them into the review queue."""
     overlap = float(settings.pop("overlap", 0.0))
     model, version = _live(kb)
-    proposals = model.complete(**settings, report=lambda now: report(0.95 * now.fraction, now.relation))
+    proposals = model.complete(
+        **settings, exclude=kb.settled(), report=lambda now: report(0.95 * now.fraction, now.relation)
+    )
     return _queued(kb, proposals.to_frame(), "missing", version, overlap, proposals.expected_right)
 
 
@@ -88,7 +90,7 @@ def evaluate(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tup
     if not len(beliefs):
         raise UsageError("the test split is empty")
     report(0.0, "evaluation")
-    result = Model.load(version.folder).evaluate(beliefs, report=lambda task: report(0.5, task))
+    result = Model.load(kb.models.folder_of(version)).evaluate(beliefs, report=lambda task: report(0.5, task))
     return f"version {version.id} on {len(beliefs):,} beliefs of the test split", {
         "version": version.id, "beliefs": len(beliefs), "evaluation": result.as_dict(),
     }  # fmt: skip
@@ -98,7 +100,7 @@ def _live(kb: KnowledgeBase) -> tuple[Model, int]:
     live = kb.models.live()
     if live is None:
         raise UsageError("no model is live", "train one, or publish a version")
-    return Model.load(live.folder), live.id
+    return Model.load(kb.models.folder_of(live)), live.id
 
 
 JOBS: dict[str, Callable[[KnowledgeBase, dict[str, Any], Report], tuple[str, Any]]] = {

@@ -17,7 +17,7 @@ from tests.server.conftest import ADMIN, TOKEN
 
 PUBLIC = {"/", "/healthz", "/readyz", "/api/v1/openapi.json", "/api/v1/me"}
 READING = ("GET", "HEAD")
-POSTED_READS = {"/api/v1/ask", "/api/v1/judge"}
+POSTED_READS = {"/api/v1/ask", "/api/v1/judge", "/api/v1/reconcile"}
 MOUNTS = {"/static", "/mcp"}
 """Applications with a path of their own, each with a test of its own."""
 
@@ -141,6 +141,14 @@ def test_the_printed_address_becomes_a_cookie(client):
     name = client.get("/api/v1/me", headers={"Cookie": f"doxa_token={TOKEN}"}).json()
     assert name == {"name": "admin", "role": "admin", "writable": False}
     assert client.get("/api/v1/me").json()["role"] == "reader"
+
+
+def test_the_printed_address_works_behind_a_proxy(folder):
+    served = create_app(Source(folder), Options(token=TOKEN, root_path="/kb"))
+    with TestClient(served, base_url="http://127.0.0.1", root_path="/kb") as client:
+        response = client.get("/kb/", params={"token": TOKEN}, follow_redirects=False)
+        assert (response.status_code, response.headers["location"]) == (303, "/kb/")
+        assert client.get("/kb/healthz").status_code == 200
 
 
 def test_every_response_has_a_strict_policy(client):

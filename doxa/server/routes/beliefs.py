@@ -71,8 +71,8 @@ async def add(parts: Parts, who: Curator, belief: NewBelief) -> Response:
 async def retract(parts: Parts, who: Curator, belief: Retracted) -> Response:
     """Remove a belief that the knowledge base holds; no import brings it back, undo does."""
     kb = parts.signed(who)
-    triple, words = (belief.head, belief.relation, belief.tail), {"reason": belief.reason, "note": belief.note}
-    return as_json(await parts.quick(lambda: {"decision": kb.retract(*triple, **words)}))
+    triple = (belief.head, belief.relation, belief.tail)
+    return as_json(await parts.quick(lambda: {"decision": kb.retract(*triple, reason=belief.reason, note=belief.note)}))
 
 
 @router.post("/undo", response_model=DecisionOut, summary="Undo a decision")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import queue
 from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any, Literal
 
-import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
@@ -30,6 +30,9 @@ OneEntity = Annotated[str | None, Query(max_length=schemas.LONGEST_NAME, descrip
 OneRelation = Annotated[str | None, Query(max_length=schemas.LONGEST_NAME, description="Only beliefs of it.")]
 
 KEPT_SUSPECTS = 1000
+
+LOOK = 0.1
+"""Seconds between two lines about the progress of a search."""
 
 LINES = """{"progress":0.5,"relation":"located in","count":12}
 {"proposal":{"rank":1,"head":"Lyon","relation":"located in","tail":"France","credence":0.9}}
@@ -55,7 +58,7 @@ async def complete(
     """The most credible new beliefs as lines of JSON: lines with `progress` while the search goes on, then one line per
     `proposal`, the most credible first, and a last line with the `summary`, or with the `problem` that ended it.
     Closing the connection ends the search."""
-    model = parts.source.current.model
+    source, model = parts.source, parts.source.current.model
     model.vocabularies.entities.require(entity)
     model.vocabularies.relations.require(relation)
     model.must_answer("classification")
@@ -68,6 +71,7 @@ async def complete(
             top=top,
             base_rate=base_rate,
             contradicting=contradicting,
+            exclude=source.settled(),
             report=report,
         ).as_dict()
 
@@ -81,35 +85,37 @@ class _Ended(Exception):
 async def _lines(parts: Context, search: Callable[[Callable[[SearchProgress], None]], Any]) -> AsyncIterator[bytes]:
     """Progress while the search runs in a thread, then its result, line by line."""
     progress: queue.SimpleQueue[SearchProgress] = queue.SimpleQueue()
-    ended, result = False, None
+    ended = False
 
     def report(now: SearchProgress) -> None:
         if ended:
             raise _Ended
         progress.put(now)
 
-    async def work() -> None:
-        nonlocal result
+    async def work() -> dict[str, Any]:
         try:
-            result = await parts.slow.run(search, report)
+            proposals: dict[str, Any] = await parts.slow.run(search, report)
+            return proposals
         except DoxaError as fault:
-            result = {"problem": of_error(fault)}
+            return {"problem": of_error(fault)}
         except Refused as fault:
-            result = {"problem": {"status": fault.response.status_code, "detail": str(fault)}}
+            return {"problem": {"status": fault.response.status_code, "detail": str(fault)}}
+        except _Ended:
+            return {}
 
+    task = asyncio.create_task(work())
     try:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(work)
-            while result is None:
-                await anyio.sleep(0.05)
-                latest = None
-                while not progress.empty():
-                    latest = progress.get()
-                if latest is not None:
-                    yield encoded({"progress": latest.fraction, "relation": latest.relation, "count": latest.count})
-                    yield b"\n"
+        while not task.done():
+            await asyncio.wait([task], timeout=LOOK)
+            latest = None
+            while not progress.empty():
+                latest = progress.get()
+            if latest is not None:
+                shown = {"progress": latest.fraction, "relation": latest.relation, "count": latest.count}
+                yield encoded(shown) + b"\n"
     finally:
         ended = True
+    result = task.result()
     for proposal in result.pop("proposals", ()):
         yield encoded({"proposal": proposal}) + b"\n"
     yield encoded(result if "problem" in result else {"summary": result}) + b"\n"

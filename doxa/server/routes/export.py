@@ -12,11 +12,11 @@ from starlette.background import BackgroundTask
 
 from doxa import formats
 from doxa.formats.registry import FORMATS
-from doxa.server.context import Parts
+from doxa.server.context import API, Parts
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 
-router = APIRouter(tags=["export"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
+router = APIRouter(prefix=API, tags=["export"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
 TYPES = {
     "tsv": "text/tab-separated-values; charset=utf-8", "csv": "text/csv; charset=utf-8",
@@ -25,7 +25,12 @@ TYPES = {
 }  # fmt: skip
 
 
-@router.get("/export", response_class=FileResponse, summary="The beliefs as a file")
+FILES = {form.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for form in TYPES.values()}
+
+
+@router.get(
+    "/export", response_class=FileResponse, summary="The beliefs as a file", responses={200: {"content": FILES}}
+)
 async def export(
     parts: Parts,
     format: Literal["tsv", "csv", "jsonl", "parquet", "nt", "ttl"] = "tsv",

@@ -101,9 +101,7 @@ async def _publish(parts: Context, who: Principal, choose: Callable[[KnowledgeBa
     kb = parts.signed(who)
 
     def work() -> None:
-        number = choose(kb)
-        kb.models.publish(number)
-        kb.accounts.record("publish", f"version {number}")
+        kb.models.publish(choose(kb))
 
     await parts.quick(work)
     await parts.refresh()

@@ -55,7 +55,7 @@ async def entity(
 def facts_of(model: Model, name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The known facts of an entity as ids, (n, 3)."""
     number, triples = model.vocabularies.entities.id(name), model.known.triples
-    return triples[(triples[:, ENTITY_SLOTS] == number).any(axis=1)]
+    return np.asarray(triples[(triples[:, ENTITY_SLOTS] == number).any(axis=1)])
 
 
 def entity_facts(model: Model, name: str, top: int) -> dict[str, Any]:

