@@ -133,7 +133,9 @@ def model_site(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def browser():
     """One Chromium for all tests."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=60_000)
 
     program = chromium.path()
     if program is None:
@@ -182,5 +184,5 @@ def settled(page) -> None:
     """Wait until the view has drawn everything."""
     from playwright.sync_api import expect
 
-    expect(page.locator("main .view > *").first).to_be_visible(timeout=60_000)
-    expect(page.locator(".waiting, .progress-line")).to_have_count(0, timeout=60_000)
+    expect(page.locator("main .view > *").first).to_be_visible()
+    expect(page.locator(".waiting, .progress-line")).to_have_count(0)

@@ -4,8 +4,34 @@ import { recall } from "./api.js";
 import { h, percent } from "./dom.js";
 import { badge, bar, belief, entity, load, relation } from "./ui.js";
 
+let buttons = 0;
+
 /** Ask for an explanation before it is needed. */
 export const prefetch = (question) => recall("explain", question).catch(() => null);
+
+/** A button and the explanation that it opens; `ontoggle` is told whether it is open. */
+export function whyButton(question, { ontoggle = () => {} } = {}) {
+  const id = `why-${(buttons += 1)}`, name = `${question.head} ${question.relation} ${question.tail}`;
+  const panel = h("div", { class: "reason", id, hidden: true });
+  const button = h("button", { class: "expand", type: "button", "aria-expanded": "false", "aria-controls": id, "aria-label": `Why ${name.slice(0, 80)}` }, "why");
+  function toggle(open = panel.hidden) {
+    if (open && !panel.childElementCount) panel.append(why(question));
+    panel.hidden = !open;
+    button.setAttribute("aria-expanded", String(open));
+    ontoggle(open);
+  }
+  /** The row of the button opens it too, where it is not a link or another button. */
+  const row = (...children) => h("div", { class: "row", onclick: (event) => { if (event.target.closest(".expand") || !event.target.closest("a, button")) toggle(); } }, ...children, button);
+  return { panel, toggle, row };
+}
+
+/** Move between the buttons of a list with the arrow keys. */
+export function moved(event, list) {
+  const rows = [...list.querySelectorAll(".expand")], step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+  if (!step || !rows.length) return;
+  event.preventDefault();
+  rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(document.activeElement) + step))].focus();
+}
 
 /** An explanation, drawn when it arrives. */
 export function why(question, { summary = true } = {}) {

@@ -5,7 +5,7 @@ import { h, percent, put, whole } from "../dom.js";
 import { go, link, mark } from "../router.js";
 import { nameField } from "../suggest.js";
 import { badge, bar, belief, empty, entity, load, relation } from "../ui.js";
-import { why } from "../why.js";
+import { moved, why, whyButton } from "../why.js";
 
 const PARTS = ["head", "relation", "tail"];
 const TOP = 10, MOST = 100;
@@ -72,25 +72,15 @@ function answers(answer, now, state, top) {
 
 function row(one, index, now, missing, state, most) {
   const whole = { ...now, [missing]: one.name };
-  const panel = h("div", { class: "reason", id: `why-${index}`, hidden: true });
-  const button = h("button", { class: "expand", type: "button", "aria-expanded": "false", "aria-controls": `why-${index}`, "aria-label": `Why ${one.name.slice(0, 80)}` }, "why");
-  function toggle(open) {
-    if (open && !panel.childElementCount) put(panel, why({ head: whole.head, relation: whole.relation, tail: whole.tail, mention: now.mention }));
-    panel.hidden = !open;
-    button.setAttribute("aria-expanded", String(open));
+  const item = h("li", { class: one.known ? "known" : "" });
+  const { panel, row: line, toggle } = whyButton({ head: whole.head, relation: whole.relation, tail: whole.tail, mention: now.mention }, { ontoggle: (open) => {
     item.classList.toggle("open", open);
-  }
-  const item = h("li", { class: one.known ? "known" : "" }, h("div", {
-    class: "row", onclick: (event) => {
-      if (event.target.closest("a")) return;
-      const open = panel.hidden;
-      toggle(open);
-      const params = { ...Object.fromEntries(state.params), why: open ? one.name : "" };
-      mark("ask", params);
-      state.params = new URLSearchParams(Object.entries(params).filter(([, value]) => value));
-    },
-  }, h("span", { class: "rank" }, index + 1), h("span", { class: "name" }, missing === "relation" ? relation(one.name) : entity(one.name), one.known ? badge("known", "known") : null),
-  bar(one.probability, { kind: most < 0.1 ? "faint" : "" }), button), panel);
+    const params = { ...Object.fromEntries(state.params), why: open ? one.name : "" };
+    mark("ask", params);
+    state.params = new URLSearchParams(Object.entries(params).filter(([, value]) => value));
+  } });
+  item.append(line(h("span", { class: "rank" }, index + 1), h("span", { class: "name" }, missing === "relation" ? relation(one.name) : entity(one.name), one.known ? badge("known", "known") : null),
+    bar(one.probability, { kind: most < 0.1 ? "faint" : "" })), panel);
   if (state.params.get("why") === one.name) toggle(true);
   return item;
 }
@@ -134,13 +124,4 @@ function distinct(facts) {
 async function ofRelation(name) {
   const { names } = await recall("names", { kind: "entity", limit: 5 });
   return names.map((one) => [one.name, name, null]);
-}
-
-function moved(event, result) {
-  const rows = [...result.querySelectorAll(".expand")];
-  const present = rows.indexOf(document.activeElement);
-  const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
-  if (!step || !rows.length) return;
-  event.preventDefault();
-  rows[Math.max(0, Math.min(rows.length - 1, present + step))].focus();
 }

@@ -6,7 +6,7 @@ import { graph } from "../graph.js";
 import { go, link } from "../router.js";
 import { nameField } from "../suggest.js";
 import { badge, bar, belief, empty, entity, load, problem, relation, section, waiting } from "../ui.js";
-import { why } from "../why.js";
+import { whyButton } from "../why.js";
 
 const SHOWN = 12, FACTS = 400, MISSING = 12, WORST = 18;
 
@@ -80,11 +80,10 @@ function missing(name, signal, drawn) {
   return section("Probably missing", "by credence", place);
 }
 
-/** A belief with a figure; its reason opens below. */
+/** A belief with a figure and a button that explains it; `extra` stands below. */
 export function explained(row, figure, ...extra) {
-  const details = h("details", { class: "explained", ontoggle: () => { if (details.open && details.childElementCount === 1) details.append(why({ head: row.head, relation: row.relation, tail: row.tail })); } },
-    h("summary", {}, belief(row.head, row.relation, row.tail), figure, ...extra));
-  return h("li", {}, details);
+  const { panel, row: line } = whyButton({ head: row.head, relation: row.relation, tail: row.tail });
+  return h("li", {}, line(belief(row.head, row.relation, row.tail), figure), ...extra, panel);
 }
 
 /** Suspicion is a sum of log odds: above 0 a belief is more likely wrong than right. */

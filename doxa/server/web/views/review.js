@@ -25,7 +25,9 @@ export async function show(root, params, page) {
   if (!desks.has(order)) desks.set(order, new Desk(order));
   const view = new ReviewView(root, desks.get(order), page);
   const number = Number(params.get("id"));
+  view.draw();
   await (number ? view.desk.bring(number).catch((fault) => toast(fault.message, { kind: "bad" })) : view.desk.fill());
+  view.ready = true;
   view.draw();
   view.figures();
   return view;
@@ -44,7 +46,7 @@ class ReviewView {
   keys = keys;
 
   constructor(root, desk, page) {
-    Object.assign(this, { desk, page, rejecting: false, shown: undefined, alternatives: [] });
+    Object.assign(this, { desk, page, ready: false, rejecting: false, shown: undefined, alternatives: [] });
     this.card = h("div", { class: "card", tabindex: "-1" });
     this.status = h("div", { class: "sitting" });
     this.side = h("div", { class: "review-side" });
@@ -68,8 +70,8 @@ class ReviewView {
 
   draw() {
     this.drawStatus();
-    const card = this.desk.current;
-    const state = card ? card.id : this.desk.fault ? this.desk.fault.message : this.desk.filling ? "filling" : "empty";
+    const card = this.ready ? this.desk.current : null;
+    const state = !this.ready ? "filling" : card ? card.id : this.desk.fault ? this.desk.fault.message : this.desk.filling ? "filling" : "empty";
     if (this.shown === state) return;
     this.shown = state;
     this.rejecting = false;
@@ -85,8 +87,8 @@ class ReviewView {
 
   drawNothing() {
     put(this.side);
-    if (this.desk.fault) return void put(this.card, problem(this.desk.fault), h("button", { type: "button", class: "primary", onclick: () => this.desk.fill() }, "Try again"));
-    if (this.desk.filling) return void put(this.card, waiting("Fetching proposals …"));
+    if (this.ready && this.desk.fault) return void put(this.card, problem(this.desk.fault), h("button", { type: "button", class: "primary", onclick: () => this.desk.fill() }, "Try again"));
+    if (!this.ready || this.desk.filling) return void put(this.card, waiting("Fetching proposals …"));
     mark("review", { order: this.desk.order === "credence" ? "" : this.desk.order });
     put(this.card, empty(h("p", { class: "lead" }, "Nothing to review."), h("p", {}, "All proposals are decided, or in the hands of others."), this.search(),
       h("button", { type: "button", onclick: () => this.desk.fill() }, "Look again")));

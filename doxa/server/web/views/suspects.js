@@ -5,6 +5,7 @@ import { h, plural, put } from "../dom.js";
 import { go } from "../router.js";
 import { nameField } from "../suggest.js";
 import { empty, load, toast } from "../ui.js";
+import { moved } from "../why.js";
 import { explained, reasons, suspicion } from "./entity.js";
 
 export const title = (params) => params.get("relation") ? `Suspects: ${params.get("relation")}` : "Suspects";
@@ -31,7 +32,7 @@ function table({ suspects, expected_wrong: wrong }, page, now) {
 function item(row, page) {
   const line = explained(row, suspicion(row), reasons(row));
   const role = page.me.role;
-  if (page.me.writable && (role === "curator" || role === "admin")) line.append(retractButton(row, line));
+  if (page.me.writable && (role === "curator" || role === "admin")) line.querySelector(".row").append(retractButton(row, line));
   return line;
 }
 
@@ -61,12 +62,4 @@ function retractButton(row, line) {
     }
   }
   return button;
-}
-
-function moved(event, result) {
-  const rows = [...result.querySelectorAll("summary")], present = rows.indexOf(document.activeElement);
-  const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
-  if (!step || !rows.length) return;
-  event.preventDefault();
-  rows[Math.max(0, Math.min(rows.length - 1, present + step))].focus();
 }
