@@ -82,6 +82,7 @@ def serve(
             f"serving at {host} lets other machines in",
             "choose a token for the admin with --token or DOXA_TOKEN, or make accounts in the knowledge base",
         )
+    source.refresh()
     chosen = token or new_token()
     options = Options(
         token=chosen,
@@ -89,21 +90,18 @@ def serve(
         local=host in LOOPBACK,
         hosts=(host, *allow_host),
         origins=tuple(allow_origin),
-        root_path=root_path.rstrip("/"),
     )
-    app = create_app(source, options)
     config = uvicorn.Config(
-        app, host=host, port=port, log_level="warning", access_log=False, server_header=False,
-        proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=options.root_path,
+        create_app(source, options), host=host, port=port, log_level="warning", access_log=False, server_header=False,
+        proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
         timeout_graceful_shutdown=5,
     )  # fmt: skip
-    server = uvicorn.Server(config)
     socket = config.bind_socket()
     shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{socket.getsockname()[1]}{options.root_path}/"
+    address = f"http://{shown}:{socket.getsockname()[1]}{config.root_path}/"
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
-    server.run(sockets=[socket])
+    uvicorn.Server(config).run(sockets=[socket])
 
 
 def mcp(served: ServedArgument) -> None:
@@ -112,7 +110,7 @@ def mcp(served: ServedArgument) -> None:
     The tools are ask, judge, explain, similar, complete, names and propose; propose writes to the review queue of a
     knowledge base, where a curator decides. `doxa serve` offers the same tools at /mcp.
 
-    Example, in the settings of an MCP client: `{"command": "doxa", "args": ["mcp", "kb.db"]}`
+    Example: `doxa mcp kb.db`, as the command of a server in the settings of an MCP client
     """
     require_extra()
     from doxa.server.security import Principal

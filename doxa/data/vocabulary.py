@@ -19,6 +19,9 @@ Ids = NDArray[np.int64]
 UNKNOWN = -1
 """The id of a name that the vocabulary does not hold."""
 
+FEW = 1000
+"""Names that are looked up one by one, at most."""
+
 SUGGESTIONS = 20_000
 """Names that a suggestion is looked for among, at most."""
 
@@ -49,6 +52,11 @@ class Vocabulary:
         """The same ids, where names on the left became those on the right."""
         return Vocabulary(self.names.replace(dict(names)), self.kind, self.prefixes)
 
+    @cached_property
+    def lookup(self) -> dict[str, int]:
+        """The id of each name. Once it has been read, a few names are looked up without work on all names."""
+        return {name: number for number, name in enumerate(self.names.to_list())}
+
     def ids(self, values: pl.Series, prefixes: Mapping[str, str] | None = None) -> Ids:
         """The id of every value, `UNKNOWN` where the vocabulary lacks it.
 
@@ -76,6 +84,8 @@ class Vocabulary:
         """The id of every value as it is written."""
         if not len(self.names):
             return np.full(len(values), UNKNOWN, np.int64)
+        if "lookup" in self.__dict__ and len(values) <= FEW:
+            return np.array([self.lookup.get(name, UNKNOWN) for name in values.to_list()], np.int64)
         return codes(values.cast(self._enum, strict=False), UNKNOWN)
 
     def names_of(self, ids: Ids) -> pl.Series:

@@ -57,7 +57,6 @@ class Options:
     local: bool = True
     hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
-    root_path: str = ""
 
 
 def create_app(source: Source, options: Options | None = None, limits: Limits | None = None) -> FastAPI:
@@ -83,7 +82,6 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
         title="doxa",
         version=__version__,
         description=ABOUT,
-        root_path=options.root_path,
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,

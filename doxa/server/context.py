@@ -84,9 +84,14 @@ class Context:
     async def refresh(self) -> bool:
         """Put a newly published model in use, without a pause; whether there was one."""
         changed = await anyio.to_thread.run_sync(self.source.refresh)
-        if changed:
+        if self.source.ready:
             self.metrics.model.info({"version": self.source.current.version})
         return bool(changed)
+
+    async def slow_json(self, work: Callable[[], Any]) -> bytes:
+        """The result of a slow function as JSON; the event loop does none of it."""
+        content: bytes = await self.slow.run(lambda: encoded(work()))
+        return content
 
     async def quick(self, work: Callable[[], Any]) -> Any:
         """Run a function of a few milliseconds in a thread."""
@@ -136,4 +141,5 @@ async def by_version(
     tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
     if served.etag in tags:
         return Response(status_code=304, headers=headers)
-    return Response(encoded(await answer()), headers=headers, media_type=media_type)
+    content = await answer()
+    return Response(content if isinstance(content, bytes) else encoded(content), headers=headers, media_type=media_type)

@@ -132,7 +132,7 @@ class Gate:
         """The sender; None for a token that is not known."""
         token = token_of(headers)
         if token is not None:
-            return await anyio.to_thread.run_sync(self.keys.of, token) if self.keys.accounts else self.keys.of(token)
+            return self.keys.remembered(token) or await anyio.to_thread.run_sync(self.keys.of, token)
         return VISITOR if self.local and is_local(client, headers) else NOBODY
 
     def _wrong_token(self, address: str) -> Response:

@@ -29,24 +29,32 @@ class StoreSource(Source):
 
     @property
     def name(self) -> str:
-        return str(self.kb.place)
+        return self.kb.place.location.partition("?")[0].rpartition("/")[2]
 
     def refresh(self) -> bool:
         with self._loading:
             live = self.kb.models.live()
             if live is None or (self._current is not None and self._current.number == live.id):
                 return False
-            folder = self.kb.models.folder_of(live)
-            version = f"{live.id}-{manifest_version(folder)}"
-            self._current = Served(Model.load(folder), version, live.id).warm()
+            self._current = self.load(live)
             return True
+
+    def load(self, version: ModelVersion) -> Served:
+        """A version, ready to answer."""
+        model = Model.load(self.kb.models.folder_of(version))
+        return Served(model, f"{version.id}-{manifest_version(version.folder)}", version.id).warm()
+
+    def publish(self, kb: KnowledgeBase, number: int) -> None:
+        """Make a version live and put it in use; a version that cannot be loaded is not published."""
+        served = self.load(kb.models.get(number))
+        with self._loading:
+            kb.models.publish(number)
+            self._current = served
 
     @property
     def current(self) -> Served:
         if self._current is None:
-            raise CannotAnswer(
-                "the knowledge base has no live model", f"train one: doxa train {self.kb.place} --out MODEL"
-            )
+            raise CannotAnswer("the knowledge base has no live model", f"train one: doxa train {self.name} --out MODEL")
         return self._current
 
     def versions(self) -> list[dict[str, Any]]:

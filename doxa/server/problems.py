@@ -22,8 +22,6 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
     UsageError: (422, "usage", "Invalid request"),
     BadFile: (422, "bad-file", "Unreadable file"),
     CannotAnswer: (409, "cannot-answer", "Cannot be answered"),
-    BadStore: (503, "bad-store", "Knowledge base not available"),
-    BadModel: (503, "bad-model", "Model not available"),
 }
 """Status, type and title of each error of the library; the first that fits counts."""
 
@@ -56,7 +54,11 @@ def problem(status: int, kind: str, title: str, detail: str, hints: tuple[str, .
 
 
 def of_error(fault: DoxaError) -> dict[str, Any]:
-    """The problem of an error of the library."""
+    """The problem of an error of the library. The server's log describes faults of files of this machine."""
+    if isinstance(fault, BadModel | BadStore):
+        log.warning("%s", fault)
+        what = "model" if isinstance(fault, BadModel) else "knowledge base"
+        return problem(503, "unavailable", "Not available", f"the {what} is not available; the server's log says why")
     for kind, (status, name, title) in STATUS.items():
         if isinstance(fault, kind):
             return problem(status, name, title, fault.message, fault.hints)

@@ -81,7 +81,7 @@ class Runner:
             self._new.clear()
 
     async def _run_job(self, job: dict[str, Any]) -> None:
-        message = {"place": self.kb.place.location, "curator": self.kb.curator} | {
+        message = {"place": self.kb.place.location, "curator": self.kb.curator, "server": os.getpid()} | {
             name: job[name] for name in ("id", "kind", "settings", "started")
         }
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

@@ -63,22 +63,26 @@ class Keys:
 
     def __init__(self, token: str | None, owner: str, accounts: Any = None) -> None:
         self._hash, self.owner, self.accounts = hashed(token) if token else "", owner, accounts
-        self._recent: dict[str, tuple[float, Principal | None]] = {}
+        self._recent: dict[str, tuple[float, Principal]] = {}
+
+    def remembered(self, token: str) -> Principal | None:
+        """The owner of a token if no look into the store is needed."""
+        key = hashed(token)
+        if self._hash and hmac.compare_digest(key, self._hash):
+            return Principal(self.owner, "admin")
+        until, principal = self._recent.get(key, (0.0, NOBODY))
+        return principal if time.monotonic() < until else None
 
     def of(self, token: str) -> Principal | None:
         """The owner of a token."""
-        key, now = hashed(token), time.monotonic()
-        if self._hash and hmac.compare_digest(key, self._hash):
-            return Principal(self.owner, "admin")
-        if self.accounts is None:
-            return None
-        until, principal = self._recent.get(key, (0.0, None))
-        if now > until:
+        principal = self.remembered(token)
+        if principal is None and self.accounts is not None:
             account = self.accounts.of_token(token)
-            principal = None if account is None else Principal(*account)
-            if len(self._recent) >= REMEMBERED:
-                self._recent.clear()
-            self._recent[key] = (now + REMEMBER, principal)
+            if account is not None:
+                principal = Principal(*account)
+                if len(self._recent) >= REMEMBERED:
+                    self._recent.clear()
+                self._recent[hashed(token)] = (time.monotonic() + REMEMBER, principal)
         return principal
 
     def forget(self) -> None:

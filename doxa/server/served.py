@@ -59,6 +59,8 @@ class Served:
     def warm(self) -> Served:
         """Do once what the first request would have to wait for."""
         model = self.model
+        for vocabulary in (model.vocabularies.entities, model.vocabularies.relations):
+            log.debug("%d names of kind %s", len(vocabulary.lookup), vocabulary.kind)
         if len(self.entities) and len(self.relations) and len(model.train):
             head, relation, _ = model.train[0].tolist()
             names = model.vocabularies
@@ -117,8 +119,8 @@ class Source:
     def refresh(self) -> bool:
         """Load the model if it is new; whether it was."""
         if self._current is None:
-            version = manifest_version(self.folder) if self.folder.is_dir() else ""
-            self._current = Served(Model.load(self.folder), version).warm()
+            model = Model.load(self.folder)
+            self._current = Served(model, manifest_version(self.folder)).warm()
             return True
         return False
 
@@ -133,6 +135,10 @@ class Source:
         parts = {"train": model.train, "valid": model.valid, "test": model.train[:0]}
         facts = model.known.triples if split is None else parts[split]
         yield from Beliefs.from_triples(model.vocabularies, facts).frames()
+
+    def publish(self, kb: Any, number: int) -> None:
+        """Make a version live and put it in use."""
+        raise CannotAnswer(READ_ONLY, SERVE_STORE)
 
     def settled(self) -> pl.DataFrame | None:
         """The beliefs that need no proposal, beside those the model knows."""

@@ -43,12 +43,13 @@ def run(kb: KnowledgeBase, kind: str, settings: dict[str, Any], report: Report) 
 def update(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tuple[str, Any]:
     """Update the live model with what was decided since, and publish it if it is no worse."""
     from doxa.curation.living import update_live
-    from doxa.server.living import update_folder
+    from doxa.server.living import update_folder, version_dict
 
     result = update_live(kb, update_folder(kb), report=report, **settings)
     if result is None:
         return "nothing was decided since the live model was trained", None
-    return f"version {result.version.id} is {result.version.state}: {result.reason}", result.as_dict()
+    about = result.as_dict() | {"version": version_dict(result.version)}
+    return f"version {result.version.id} is {result.version.state}: {result.reason}", about
 
 
 def complete(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tuple[str, Any]:
@@ -113,9 +114,11 @@ JOBS: dict[str, Callable[[KnowledgeBase, dict[str, Any], Report], tuple[str, Any
 
 def main() -> int:
     """Do the job that the server writes to standard input."""
-    job, parent = json.load(sys.stdin), os.getppid()
+    job = json.load(sys.stdin)
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(DIE_WITH_PARENT, signal.SIGKILL)
+    if os.getppid() != job["server"]:  # it ended before this process had begun
+        return 1
     with contextlib.suppress(OSError):
         os.nice(19)
     import torch
@@ -128,7 +131,7 @@ def main() -> int:
         nonlocal last
         if time.monotonic() - last > INTERVAL:
             last = time.monotonic()
-            if os.getppid() != parent or not kb.jobs.report(job["id"], progress, message, job["started"]):
+            if os.getppid() != job["server"] or not kb.jobs.report(job["id"], progress, message, job["started"]):
                 raise Stopped
 
     try:

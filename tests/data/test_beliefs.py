@@ -23,6 +23,15 @@ def test_ids_are_places_in_order_of_first_appearance():
     assert (some.head.tolist(), some.relation.tolist(), some.tail.tolist()) == ([0, 1], [0, 1], [1, 2])
 
 
+def test_a_few_names_are_looked_up_as_many_are():
+    names = Vocabulary(pl.Series(["b", "ä", "http://example.org/x", "?"]), "entity", {"ex": "http://example.org/"})
+    values = pl.Series(["ä", None, "x", "ex:x", "b", "?"])
+    expected = names.ids(values)
+    assert len(names.lookup) == 4
+    assert names.ids(values).tolist() == expected.tolist() == [1, UNKNOWN, UNKNOWN, 2, 0, 3]
+    assert names.ids(values).dtype == expected.dtype
+
+
 def test_a_table_comes_back_as_it_was():
     rows = [("a", "r", "b", "Said so", 0.5), ("b", "r", "c", None, None), ("a", "s", "c", "x", 1.0)]
     some = beliefs(rows, FIVE)

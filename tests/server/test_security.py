@@ -144,7 +144,7 @@ def test_the_printed_address_becomes_a_cookie(client):
 
 
 def test_the_printed_address_works_behind_a_proxy(folder):
-    served = create_app(Source(folder), Options(token=TOKEN, root_path="/kb"))
+    served = create_app(Source(folder), Options(token=TOKEN))
     with TestClient(served, base_url="http://127.0.0.1", root_path="/kb") as client:
         response = client.get("/kb/", params={"token": TOKEN}, follow_redirects=False)
         assert (response.status_code, response.headers["location"]) == (303, "/kb/")

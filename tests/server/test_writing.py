@@ -1,5 +1,6 @@
 """Review, beliefs, jobs and versions over HTTP change the knowledge base, and only what they say."""
 
+import io
 import json
 
 import polars as pl
@@ -78,6 +79,7 @@ def test_import_by_upload_is_all_or_nothing_and_undoable(store, tokens, kb):
     assert kb.status()["beliefs"] == before + 2
     broken = store.post(address, params={"format": "jsonl"}, headers=headers, content=b'{"head": "x"\n')
     assert (broken.status_code, "upload" in broken.json()["detail"]) == (422, True)
+    assert "/" not in broken.json()["detail"]
     assert kb.status()["beliefs"] == before + 2
     kb.undo(response.json()["decision"])
     assert kb.status()["beliefs"] == before
@@ -116,6 +118,7 @@ def test_each_job_does_its_work(kb, kind, monkeypatch):
         assert result["evaluation"]["protocol"]["queries"] > 0
     else:
         assert result["version"]["id"] == 2
+        assert "/" not in result["version"]["folder"]
 
 
 def test_a_job_runs_in_its_own_process_and_ends_with_an_event(store, tokens, kb):
@@ -127,6 +130,25 @@ def test_a_job_runs_in_its_own_process_and_ends_with_an_event(store, tokens, kb)
     ended = json.loads(last[1].removeprefix("data: "))
     assert (ended["state"], ended["result"]["proposals"]) == ("done", kb.queue.counts()["open"])
     assert store.post("/api/v1/jobs", headers=tokens["admin"], json={"kind": "rm -rf"}).status_code == 422
+
+
+def test_a_worker_ends_where_its_server_has_ended(kb, monkeypatch):
+    kb.jobs.add("complete", {"min_credence": 0})
+    job = kb.jobs.start() | {"place": kb.place.location, "curator": "owner", "server": 0}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job)))
+    monkeypatch.setattr(worker.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError))
+    assert worker.main() == 1
+    assert (kb.jobs.get(job["id"])["state"], kb.queue.counts()["open"]) == ("running", 0)
+
+
+def test_responses_name_no_path_of_the_machine(store, tokens, kb):
+    folder = str(kb.place.path.parent)
+    kb.models.register(kb.place.path.parent / "gone", kb.snapshot(), state="candidate")
+    for path in ("/api/v1/models", "/api/v1/models/live", "/api/v1/beliefs/status", "/api/v1/reconcile"):
+        assert folder not in store.get(path).text
+    broken = store.post("/api/v1/models/2/publish", headers=tokens["admin"])
+    assert (broken.status_code, folder in broken.text) == (503, False)
+    assert kb.models.live().id == 1
 
 
 def test_canceled_and_abandoned_jobs(kb):

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from doxa import formats
+from doxa.errors import BadFile
 from doxa.formats import Options
 from doxa.formats.registry import FORMATS
 from doxa.server import schemas
@@ -138,9 +139,12 @@ async def import_(
 
         def work() -> Any:
             blocks = formats.blocks(path, "raise", True, Options(format=format))
-            number = kb.import_beliefs(
-                blocks, source=source, license=license, sha256=digest.hexdigest(), extractor=extractor
-            )
+            try:
+                number = kb.import_beliefs(
+                    blocks, source=source, license=license, sha256=digest.hexdigest(), extractor=extractor
+                )
+            except BadFile as fault:
+                raise BadFile(fault.message.replace(f"{folder}/", ""), *fault.hints) from fault
             kb.accounts.record("import", f"{source}: {size:,} bytes, decision {number}")
             return {"decision": number, "sha256": digest.hexdigest()}
 

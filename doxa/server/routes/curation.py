@@ -140,7 +140,7 @@ async def audit(
         whole = served.kept("audit", lambda: _suspects(parts, served, None, None, KEPT_SUSPECTS, None))
         return whole | {"suspects": whole["suspects"][:top]}
 
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))
 
 
 def _suspects(
@@ -176,7 +176,7 @@ async def map_(
     count = min(most, 3000) if layout == "tsne" else most
     key = ("map", tuple(relation), count, layout, groups)
     work = lambda: _map(served.model, relation, count, layout, groups)  # noqa: E731
-    return await by_version(request, served, lambda: parts.slow.run(lambda: served.kept(key, work)))
+    return await by_version(request, served, lambda: parts.slow_json(lambda: served.kept(key, work)))
 
 
 def _map(model: Model, relations: list[str], most: int, layout: str, groups: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ async def validation(request: Request, parts: Parts) -> Response:
     thresholds and calibration, so that the figures are a little too good; a job evaluates on the test split."""
     served = parts.source.current
     work = lambda: served.kept("validation", lambda: validated(served.model))  # noqa: E731
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))
 
 
 @router.post("/models/{number}/publish", response_model=schemas.Models, summary="Publish a version")
@@ -101,9 +101,9 @@ async def _publish(parts: Context, who: Principal, choose: Callable[[KnowledgeBa
     kb = parts.signed(who)
 
     def work() -> None:
-        kb.models.publish(choose(kb))
+        parts.source.publish(kb, choose(kb))
 
-    await parts.quick(work)
+    await parts.slow.run(work)
     await parts.refresh()
     return as_json({"models": await parts.quick(parts.source.versions)})
 

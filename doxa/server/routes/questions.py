@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -22,7 +23,7 @@ from doxa.server.batches import (
     rows_of_arrow,
     rows_of_lines,
 )
-from doxa.server.context import API, Parts, as_json, by_version, version_headers
+from doxa.server.context import API, Parts, by_version, encoded, version_headers
 from doxa.server.problems import PROBLEMS
 from doxa.server.security import Requires
 from doxa.server.served import Served
@@ -74,7 +75,7 @@ async def ask(
     served = parts.source.current
 
     def answer(questions: Sequence[Any]) -> list[Any]:
-        return [one.as_dict() for one in served.model.ask(questions, top, new_only)]
+        return [encoded(one.as_dict()) for one in served.model.ask(questions, top, new_only)]
 
     question = (head or "?", relation or "?", tail or "?", mention or None)
     group = ("ask", served.version, top, new_only)
@@ -95,9 +96,12 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
     if form == JSON:
         batch = parsed(schemas.Questions, body)
         parts.limits.check_batch(len(batch.questions), batch.top)
-        answers = await parts.slow.run(served.model.ask, batch.questions, batch.top, batch.new_only)
-        data = await parts.slow.run(lambda: {"answers": [one.as_dict() for one in answers]})
-        return as_json(data, version_headers(served))
+
+        def answered() -> Any:
+            answers = served.model.ask(batch.questions, batch.top, batch.new_only)
+            return {"answers": [one.as_dict() for one in answers]}
+
+        return Response(await parts.slow_json(answered), headers=version_headers(served), media_type=JSON)
     rows = await parts.slow.run(rows_of_lines if form == NDJSON else rows_of_arrow, body)
     parts.limits.check_batch(len(rows), top)
     if form == NDJSON:
@@ -108,11 +112,16 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
             for start in range(0, len(rows), CHUNK):
                 if start:
                     answers = await parts.slow.run(served.model.ask, rows[start : start + CHUNK], top, new_only)
-                yield b"".join(lines_of([one.as_dict() for one in answers]))
+                yield await parts.quick(partial(_text, answers))
 
         return StreamingResponse(lines(), headers=version_headers(served), media_type=NDJSON)
     content = await parts.slow.run(lambda: arrow_of(_answer_table(served.model.ask(rows, top, new_only))))
     return Response(content, headers=version_headers(served), media_type=ARROW)
+
+
+def _text(answers: Sequence[Answer]) -> bytes:
+    """Answers as lines of JSON."""
+    return b"".join(lines_of([answer.as_dict() for answer in answers]))
 
 
 def _answer_table(answers: Sequence[Answer]) -> pl.DataFrame:
@@ -185,10 +194,10 @@ async def judge_batch(request: Request, parts: Parts, base_rate: schemas.BaseRat
     if form == ARROW:
         known = pl.Series("known", judgment.known)
         return Response(arrow_of(judgment.to_frame().with_columns(known)), headers=headers, media_type=ARROW)
-    data = await parts.slow.run(judgment.as_dict)
     if form == NDJSON:
-        return Response(b"".join(lines_of(data["beliefs"])), headers=headers, media_type=NDJSON)
-    return as_json(data, headers)
+        content = await parts.slow.run(lambda: b"".join(lines_of(judgment.as_dict()["beliefs"])))
+        return Response(content, headers=headers, media_type=NDJSON)
+    return Response(await parts.slow_json(judgment.as_dict), headers=headers, media_type=JSON)
 
 
 @router.get("/explain", response_model=schemas.Explanation, summary="Explain the credence of a belief")
@@ -210,7 +219,7 @@ async def explain(
         explanation = served.model.explain(head, relation, tail, mention or None, top=top, influences=influences)
         return explanation.as_dict()
 
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))
 
 
 @router.get("/similar", response_model=schemas.Similar, summary="Entities with similar vectors")
@@ -224,4 +233,4 @@ async def similar(
     """The entities with the most similar vectors, by cosine."""
     served = parts.source.current
     work = lambda: served.model.similar(entity, top, relation or None).as_dict()  # noqa: E731
-    return await by_version(request, served, lambda: parts.slow.run(work))
+    return await by_version(request, served, lambda: parts.slow_json(work))

@@ -14,7 +14,8 @@ def upgrade() -> None:
     _names()
     _evidence()
     _review()
-    _administration()
+    _models()
+    _people()
     _append_only()
 
 
@@ -191,8 +192,8 @@ def _log() -> None:
     )
 
 
-def _administration() -> None:
-    """Settings, models, jobs and people."""
+def _models() -> None:
+    """Settings, models and jobs."""
     op.create_table(
         "setting",
         sa.Column("name", sa.Text(), nullable=False),
@@ -214,6 +215,10 @@ def _administration() -> None:
         sa.ForeignKeyConstraint(["parent"], ["model_version.id"], name=op.f("fk_model_version_parent")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_model_version")),
     )
+    live = sa.text("state = 'live'")
+    op.create_index(
+        "ix_model_version_live", "model_version", ["state"], unique=True, sqlite_where=live, postgresql_where=live
+    )
     op.create_table(
         "job",
         sa.Column("id", ID, nullable=False),
@@ -229,6 +234,10 @@ def _administration() -> None:
         sa.CheckConstraint("state IN ('waiting', 'running', 'done', 'failed', 'canceled')", name=op.f("ck_job_state")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_job")),
     )
+
+
+def _people() -> None:
+    """Accounts and the audit trail."""
     op.create_table(
         "account",
         sa.Column("name", sa.Text(), nullable=False),
@@ -247,10 +256,6 @@ def _administration() -> None:
         sa.Column("action", sa.Text(), nullable=False),
         sa.Column("detail", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_audit")),
-    )
-    live = sa.text("state = 'live'")
-    op.create_index(
-        "ix_model_version_live", "model_version", ["state"], unique=True, sqlite_where=live, postgresql_where=live
     )
 
 
