@@ -82,6 +82,7 @@ def serve(
             f"serving at {host} lets other machines in",
             "choose a token for the admin with --token or DOXA_TOKEN, or make accounts in the knowledge base",
         )
+    source.refresh()
     chosen = token or new_token()
     options = Options(
         token=chosen,

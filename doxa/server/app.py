@@ -6,12 +6,10 @@ import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
-from fastapi.responses import FileResponse, JSONResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import JSONResponse
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
@@ -22,6 +20,7 @@ from doxa.server.context import API, Context
 from doxa.server.gate import Gate
 from doxa.server.limits import Limits, SlowLane
 from doxa.server.metrics import Metrics
+from doxa.server.page import add_page
 from doxa.server.routes import (
     accounts,
     beliefs,
@@ -38,8 +37,6 @@ from doxa.server.routes import (
 from doxa.server.security import Keys, Requires
 from doxa.server.served import Source
 from doxa.server.tools import ToolRoute, http_sender, tool_server
-
-WEB = Path(__file__).parent / "web"
 
 ABOUT = """Ask, judge, explain and complete a knowledge base with probabilities.
 
@@ -141,14 +138,4 @@ def _add_routes(app: FastAPI) -> None:
     async def openapi() -> JSONResponse:
         return JSONResponse(app.openapi())
 
-    _add_page(app)
-
-
-def _add_page(app: FastAPI) -> None:
-    """The page: its files, and its start for the address of every view."""
-
-    @app.get("/", include_in_schema=False, dependencies=[Depends(Requires(None))])
-    async def page() -> Response:
-        return FileResponse(WEB / "index.html", headers={"Cache-Control": "no-cache"})
-
-    app.mount("/static", StaticFiles(directory=WEB), name="static")
+    add_page(app)

@@ -54,7 +54,7 @@ def problem(status: int, kind: str, title: str, detail: str, hints: tuple[str, .
 
 
 def of_error(fault: DoxaError) -> dict[str, Any]:
-    """The problem of an error of the library; what is wrong with files of this machine is said in its log only."""
+    """The problem of an error of the library. The server's log describes faults of files of this machine."""
     if isinstance(fault, BadModel | BadStore):
         log.warning("%s", fault)
         what = "model" if isinstance(fault, BadModel) else "knowledge base"

@@ -90,6 +90,12 @@ class Keys:
         self._recent.clear()
 
 
+def cookie_name(headers: Headers) -> str:
+    """The cookie of the page: one for each port, so that two servers on one machine do not overwrite theirs."""
+    port = headers.get("host", "").rpartition(":")[2]
+    return f"{COOKIE}_{port}" if port.isdecimal() else COOKIE
+
+
 def token_of(headers: Headers) -> str | None:
     """The token of a request: a bearer token, or the cookie of the page."""
     scheme, _, value = headers.get("authorization", "").partition(" ")
@@ -97,7 +103,7 @@ def token_of(headers: Headers) -> str | None:
         return value.strip()
     if "cookie" in headers:
         try:
-            morsel = SimpleCookie(headers["cookie"]).get(COOKIE)
+            morsel = SimpleCookie(headers["cookie"]).get(cookie_name(headers))
         except CookieError:
             return None
         return morsel.value if morsel else None

@@ -119,8 +119,8 @@ class Source:
     def refresh(self) -> bool:
         """Load the model if it is new; whether it was."""
         if self._current is None:
-            version = manifest_version(self.folder) if self.folder.is_dir() else ""
-            self._current = Served(Model.load(self.folder), version).warm()
+            model = Model.load(self.folder)
+            self._current = Served(model, manifest_version(self.folder)).warm()
             return True
         return False
 
