@@ -151,7 +151,8 @@ def complete(
             report=lambda now: bar(now.fraction, _progress(now)),
         )  # fmt: skip
     if out is not None and unfinished is not None:
-        _write(proposals, loaded, out, unfinished)
+        _write(proposals.to_frame(), "missing", loaded, out)
+        unfinished.unlink(missing_ok=True)
     _describe(proposals, out or into, min_credence)
     if kb is not None and len(proposals):
         settings = {"top": top, "min_credence": min_credence, "base_rate": base_rate, "overlap": share}
@@ -160,13 +161,12 @@ def complete(
         terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
 
 
-def _write(proposals: Proposals, model: Model, out: Path, unfinished: Path) -> None:
-    """Write the proposals to a file for review; their search is over."""
+def _write(table: pl.DataFrame, kind: str, model: Model, out: Path) -> None:
+    """Write proposals to a file for review."""
     from doxa import formats
     from doxa.curation.review import to_review
 
-    formats.write(to_review(proposals.to_frame(), "missing", model), out, prefixes=model.vocabularies.prefixes)
-    unfinished.unlink(missing_ok=True)
+    formats.write(to_review(table, kind, model), out, prefixes=model.vocabularies.prefixes)
 
 
 def _progress(now: SearchProgress) -> str:
@@ -217,15 +217,12 @@ def audit(
 
     Example: `doxa audit model beliefs.tsv --out suspects.tsv`
     """
-    from doxa import formats
     from doxa.curation.audit import audit as run
-    from doxa.curation.review import to_review
     from doxa.model import Model
     from doxa.render import terminal
 
     check_output("--out", out, model, file or model)
-    share, kb = _share(overlap), _opened(into)
-    loaded = Model.load(model)
+    share, kb, loaded = _share(overlap), _opened(into), Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with (
         terminal.progress("auditing") as bar,
@@ -243,14 +240,13 @@ def audit(
         expected = f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong"
         terminal.say(f"{expected} where {suspects.base_rate:.3g} of the audited beliefs are true (--base-rate)")
     if kb is not None:
-        settings = {"top": top, "base_rate": base_rate, "overlap": share}
-        _into_queue(kb, suspects.to_frame(), "suspect", model, share, settings)
+        options = {"top": top, "base_rate": base_rate, "overlap": share}
+        _into_queue(kb, suspects.to_frame(), "suspect", model, share, options)
     if out is not None:
-        formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
+        _write(suspects.to_frame(), "suspect", loaded, out)
         terminal.say(f"{out}: {len(suspects):,} suspects")
-        terminal.say(
-            "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"
-        )
+        terminal.say("review them as wrong, replace (the suggestion is right), right or unsure,")
+        terminal.say("then run `doxa review apply`")
 
 
 def apply(
