@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from doxa.model import Model
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
+HOW_TO_REVIEW = "review them as wrong, replace (the suggestion is right), right or unsure, then run `doxa review apply`"
+
 RelationsOption = Annotated[
     list[str] | None, typer.Option("--relation", help="Only beliefs of this relation; repeatable.")
 ]
@@ -245,8 +247,7 @@ def audit(
     if out is not None:
         _write(suspects.to_frame(), "suspect", loaded, out)
         terminal.say(f"{out}: {len(suspects):,} suspects")
-        terminal.say("review them as wrong, replace (the suggestion is right), right or unsure,")
-        terminal.say("then run `doxa review apply`")
+        terminal.say(HOW_TO_REVIEW)
 
 
 def apply(

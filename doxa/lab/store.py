@@ -205,7 +205,7 @@ class BareSQLite:
 
     def __init__(self, kb: KnowledgeBase) -> None:
         self.connection = sqlite3.connect(kb.place.path)
-        self.connection.execute("PRAGMA synchronous = NORMAL")
+        self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.execute("PRAGMA cache_size = -65536")
         self.cursor: sqlite3.Cursor | None = None
 
