@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from doxa import formats
 from doxa.cluster.connection import connected, cores_of
 from doxa.data.beliefs import Beliefs
-from doxa.lab.bench import Figure
+from doxa.lab.figures import Figure
 from doxa.systems import build, recipe
 from doxa.training.executors import Executor
 from doxa.training.executors.cluster import RayCluster

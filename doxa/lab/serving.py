@@ -21,7 +21,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 from doxa.errors import DoxaError
-from doxa.lab.bench import Figure
+from doxa.lab.figures import Figure
 from doxa.model import Model
 
 RATE, SECONDS, CONNECTIONS = 300, 20.0, 64

@@ -49,7 +49,8 @@ class RowOptimizer:
         One thread runs the tasks `ahead`, which need no weights, while others move blocks of tables.
         """
         blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
-        self.threads.run([*ahead, *(partial(self._move_block, *block, rate) for block in blocks)])
+        moves: list[Callable[[], None]] = [partial(self._move_block, *block, rate) for block in blocks]
+        self.threads.run([*ahead, *moves])
         self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:
