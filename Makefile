@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint test-slow test-faults test-store mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo serve test lint test-slow test-faults test-store test-browser screenshots mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,11 @@ lint: install  ## ruff and mypy
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
+test-browser: install  ## the page in a real Chromium, which is installed when root runs this
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,serve,browser]'
+	$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m pytest -m browser tests/browser
+
 SCALE ?= 1
 test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run
 	$(BIN)/python -m tests.faults --scale $(SCALE)
@@ -75,6 +80,9 @@ docs: install  ## regenerate the generated pages of docs/
 
 picture: demo  ## redraw the picture of README from the demo
 	$(BIN)/python -m tools.picture demo docs/picture.png
+
+screenshots: served/atlas.db  ## redraw docs/screenshots from the atlas of `make serve` (needs `make test-browser` once)
+	$(BIN)/python -m tools.screenshots served/atlas.db docs/screenshots
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
