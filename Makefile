@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint test-slow test-cluster test-faults test-store mutants fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo serve test lint test-slow test-cluster test-faults test-store test-browser screenshots mutants \
+	fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +50,11 @@ test-slow: install  ## the checks that take minutes
 test-cluster: install  ## training and ranking on a Ray cluster of two nodes on this machine, with two kills
 	$(BIN)/python -m pytest -m cluster tests/cluster
 
+test-browser: install  ## the page in a real Chromium, which is installed when root runs this
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
+	$(BIN)/python -m tests.browser.chromium
+	$(BIN)/python -m pytest -m browser tests/browser
+
 SCALE ?= 1
 test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run
 	$(BIN)/python -m tests.faults --scale $(SCALE)
@@ -79,6 +85,9 @@ docs: install  ## regenerate the generated pages of docs/
 
 picture: demo  ## redraw the picture of README from the demo
 	$(BIN)/python -m tools.picture demo docs/picture.png
+
+screenshots: served/atlas.db  ## redraw docs/screenshots from the atlas of `make serve` (needs `make test-browser` once)
+	$(BIN)/python -m tools.screenshots served/atlas.db docs/screenshots
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
