@@ -50,14 +50,12 @@ def connected(address: str, cpus: int = 0) -> Iterator[ModuleType]:
     if ray.is_initialized():
         yield ray
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": logging.ERROR}
     if address == "local":
         for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
         options |= {"include_dashboard": False, "object_store_memory": LOCAL_STORE}
         options |= {"num_cpus": cpus} if cpus else {}
-    else:
-        options["address"] = address
     try:
         ray.init(**options)
     except Exception as fault:  # Ray raises many kinds
