@@ -32,8 +32,8 @@ test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
 SCALE ?= 1
-test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run
-	$(BIN)/python -m tests.faults --scale $(SCALE)
+test-faults: install  ## kills, failing writes, flipped bits, reviewers at once; SCALE=0.05 is short, PARTS='store reviewers'
+	$(BIN)/python -m tests.faults $(PARTS) --scale $(SCALE)
 
 mutants: install  ## put known faults into a copy of doxa and see the named test of each fail (a few minutes)
 	$(BIN)/python -m tests.mutants
