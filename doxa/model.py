@@ -246,6 +246,7 @@ class Model:
         top: int = 10_000,
         base_rate: float | None = None,
         contradicting: bool = True,
+        exclude: Any = None,
         memory: int = 0,
         report: Callable[[SearchProgress], None] | None = None,
     ) -> Proposals:
@@ -260,6 +261,7 @@ class Model:
             top=top,
             base_rate=base_rate,
             contradicting=contradicting,
+            exclude=exclude,
             memory=memory,
             report=report,
         )

@@ -19,6 +19,8 @@ from doxa.cli import (
     evaluation,
     exploration,
     kb,
+    kb_admin,
+    kb_changes,
     models,
     questions,
     reviewing,
@@ -72,16 +74,24 @@ review_app.command()(curation.apply)
 kb_app.command()(kb.init)
 kb_app.command("import")(kb.import_)
 kb_app.command()(kb.export)
-kb_app.command(context_settings=DASHED_NAMES)(kb.add)
-kb_app.command(context_settings=DASHED_NAMES)(kb.retract)
-kb_app.command(context_settings=DASHED_NAMES)(kb.rename)
-kb_app.command(context_settings=DASHED_NAMES)(kb.merge)
-kb_app.command()(kb.undo)
-kb_app.command()(kb.rollback)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.add)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.retract)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.rename)
+kb_app.command(context_settings=DASHED_NAMES)(kb_changes.merge)
+kb_app.command()(kb_changes.undo)
+kb_app.command()(kb_changes.rollback)
 kb_app.command()(kb.status)
 kb_app.command()(kb.log)
 kb_app.command(context_settings=DASHED_NAMES)(kb.history)
 kb_app.command()(kb.backup)
+kb_app.command()(kb_admin.models)
+kb_app.command()(kb_admin.publish)
+account_app = typer.Typer(help="Accounts of a knowledge base: who may read and decide.", no_args_is_help=True)
+kb_app.add_typer(account_app, name="account")
+account_app.command("add")(kb_admin.add_account)
+account_app.command("list")(kb_admin.list_accounts)
+account_app.command("remove")(kb_admin.remove_account)
+account_app.command("log")(kb_admin.audit_trail)
 app.command()(about.systems)
 app.command()(about.settings)
 app.command()(reproduction.bench)

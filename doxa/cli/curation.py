@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from doxa.curation.complete import SearchProgress
+    from doxa.storage.store.knowledge_base import KnowledgeBase
 
 RelationsOption = Annotated[
     list[str] | None, typer.Option("--relation", help="Only beliefs of this relation; repeatable.")
@@ -56,17 +57,23 @@ OverlapOption = Annotated[
 ]
 
 
-def _into_queue(into: str, table: pl.DataFrame, kind: str, model: Path, overlap: str) -> None:
-    """Put proposals into the review queue of a knowledge base."""
+def _opened(into: str) -> KnowledgeBase | None:
+    """The knowledge base of --into, opened before the work begins."""
     from doxa.cli.kb import open_store
+
+    return open_store(into) if into else None
+
+
+def _into_queue(kb: KnowledgeBase, table: pl.DataFrame, kind: str, model: Path, overlap: float) -> None:
+    """Put proposals into the review queue of a knowledge base."""
     from doxa.render import terminal
 
-    kb = open_store(into)
-    number = kb.queue.propose(table, kind, model=str(model), overlap=_share(overlap))
+    number = kb.queue.propose(table, kind, model=str(model), overlap=overlap)
     left = len(table) - number
-    known = f"; {left:,} left out: decided, known or being reviewed" if left else ""
-    terminal.say(f"{kb.place}: {number:,} proposals in the review queue{known}")
-    terminal.say(f"review them: doxa review next {kb.place}")
+    why = "decided or being reviewed" if kind == "missing" else "decided, not in the knowledge base or being reviewed"
+    terminal.say(f"{kb.place}: {number:,} proposals for review" + (f"; {left:,} left out: {why}" if left else ""))
+    if number:
+        terminal.say(f"review them: doxa review next {kb.place}")
 
 
 def _share(text: str) -> float:
@@ -124,6 +131,7 @@ def complete(
 
     check_output("--out", out, model, model)
     unfinished = _unfinished_search(out, into, resume)
+    share, kb = _share(overlap), _opened(into)
     loaded = Model.load(model)
     with terminal.progress("completing") as bar:
 
@@ -132,8 +140,8 @@ def complete(
 
         proposals = run(
             loaded, relations=relation or (), entities=entity or (), min_credence=min_credence, top=top,
-            base_rate=base_rate, contradicting=contradicting, memory=memory_limit(memory), report=report,
-            checkpoint=unfinished, resume=resume,
+            base_rate=base_rate, contradicting=contradicting, exclude=None if kb is None else kb.settled(),
+            memory=memory_limit(memory), report=report, checkpoint=unfinished, resume=resume,
         )  # fmt: skip
     if out is not None and unfinished is not None:
         formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
@@ -144,8 +152,8 @@ def complete(
         expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
         terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
         terminal.say(proposals.basis)
-        if into:
-            _into_queue(into, proposals.to_frame(), "missing", model, overlap)
+        if kb is not None:
+            _into_queue(kb, proposals.to_frame(), "missing", model, share)
         else:
             terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
     else:
@@ -187,6 +195,7 @@ def audit(
     from doxa.render import terminal
 
     check_output("--out", out, model, file or model)
+    share, kb = _share(overlap), _opened(into)
     loaded = Model.load(model)
     beliefs = None if file is None else read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
     with terminal.progress("auditing") as bar:
@@ -203,8 +212,8 @@ def audit(
         terminal.say(
             f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
         )
-    if into:
-        _into_queue(into, suspects.to_frame(), "suspect", model, overlap)
+    if kb is not None:
+        _into_queue(kb, suspects.to_frame(), "suspect", model, share)
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")
@@ -275,7 +284,7 @@ def update(
     from doxa.storage.store.place import store_place
 
     if store_place(model) is not None:
-        _update_live(str(model), out, epochs, seed, [new, retract, labels])
+        _update_live(str(model), out, epochs, seed, force, [new, retract, labels])
         return
     if out is None:
         raise UsageError("no --out: expected the folder to write the updated model to")
@@ -300,7 +309,7 @@ def update(
     terminal.say(str(updated.drift))
 
 
-def _update_live(store: str, out: Path | None, epochs: int, seed: int, files: list[Path | None]) -> None:
+def _update_live(store: str, out: Path | None, epochs: int, seed: int, force: bool, files: list[Path | None]) -> None:
     """Update the live model of a knowledge base, and say whether it was published."""
     from doxa.cli.kb import open_store
     from doxa.curation.living import update_live
@@ -308,8 +317,8 @@ def _update_live(store: str, out: Path | None, epochs: int, seed: int, files: li
 
     if any(file is not None for file in files):
         raise UsageError("a knowledge base is updated with its own decisions", "leave the files of beliefs out")
-    with terminal.progress("updating") as bar:
-        updated = update_live(open_store(store), out, epochs=epochs, seed=seed, report=bar)
+    with terminal.progress("updating") as bar, faults_of_data():
+        updated = update_live(open_store(store), out, epochs=epochs, seed=seed, force=force, report=bar)
     if updated is None:
         terminal.say("nothing was decided since the live model; it stays")
         return

@@ -1,9 +1,8 @@
-"""The living knowledge base: make, import, export, change, look back."""
+"""The living knowledge base: make, import, export, look back, copy."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,15 +13,16 @@ from doxa.cli.options import (
     FormatOption,
     HeadArgument,
     JsonOption,
-    MentionOption,
     OnErrorOption,
     ReadOption,
     RelationArgument,
     TailArgument,
+    ToOption,
     on_error_rule,
     reading,
 )
 from doxa.errors import UsageError
+from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,12 +36,11 @@ CuratorOption = Annotated[
     str,
     typer.Option("--as", metavar="NAME", help="Who decides; the name of the user by default.", envvar="DOXA_CURATOR"),
 ]
-NoteOption = Annotated[str | None, typer.Option(help="A remark to keep with the decision.")]
-ReasonOption = Annotated[str | None, typer.Option(help="Why, for example 'wrong tail' or 'no longer true'.")]
 AtOption = Annotated[
     str | None, typer.Option("--at", metavar="MOMENT", help="A snapshot number, or a time such as 2026-03-01T12:00.")
 ]
-KindOption = Annotated[str, typer.Option("--kind", help="entity or relation.")]
+ValidFromOption = Annotated[str | None, typer.Option(metavar="TIME", help="Since when they are true.")]
+ValidToOption = Annotated[str | None, typer.Option(metavar="TIME", help="Until when they are true.")]
 HASHED = 2**20
 
 
@@ -52,7 +51,13 @@ def open_store(path: str, curator: str = "", read_only: bool = False) -> Knowled
     return KnowledgeBase(path, curator=curator or None, read_only=read_only)
 
 
-def _say(text: str) -> None:
+def counted_text(number: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def say(text: str) -> None:
+    """Print a line."""
     from doxa.render import terminal
 
     terminal.say(text)
@@ -75,17 +80,22 @@ def init(
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
     kb = KnowledgeBase.create(store, valid=valid, test=test, split_by=split_by)
-    _say(f"{kb.place}: an empty knowledge base")
+    say(f"{kb.place}: an empty knowledge base")
 
 
 def import_(
     store: StoreArgument,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Beliefs, a dataset folder, or a log of `doxa kb log`.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="Beliefs, a dataset folder, another store, or a log of `doxa kb log`."),
+    ],
     source: Annotated[
         str | None, typer.Option(help="Where the beliefs come from; the name of the file by default.")
     ] = None,
     license_: Annotated[str | None, typer.Option("--license", help="License of the source.")] = None,
     extractor: Annotated[str | None, typer.Option(help="The program that extracted them.")] = None,
+    valid_from: ValidFromOption = None,
+    valid_to: ValidToOption = None,
     curator: CuratorOption = "",
     on_error: OnErrorOption = "raise",
     format_: FormatOption = "",
@@ -99,30 +109,34 @@ def import_(
 
     Example: `doxa kb import kb.db beliefs.tsv --source https://example.org/dump --license CC0`
     """
-    from doxa import formats
     from doxa.render import terminal
+    from doxa.storage import sources
     from doxa.storage.store import exchange
+    from doxa.storage.store.place import store_place
 
     kb = open_store(store, curator)
+    if file.exists() and not kb.place.is_postgres and file.resolve() == kb.place.path.resolve():
+        raise UsageError(f"{file} is the knowledge base itself", "import another file")
     if file.is_file() and exchange.is_log(file):
-        _say(f"{kb.place}: {kb.import_log(file):,} decisions replayed")
+        say(f"{kb.place}: {counted_text(kb.import_log(file), 'decision')} replayed")
         return
     if file.is_file() and exchange.is_decisions(file):
-        _say(f"{kb.place}: {kb.import_decisions(file):,} new decisions")
+        say(f"{kb.place}: {counted_text(kb.import_decisions(file), 'new decision')}")
         return
     options, rule = reading(format_, read_), on_error_rule(on_error)
-    parts: dict[Any, Iterator[pl.DataFrame]] = {None: formats.blocks(file, rule, True, options)}
-    if file.is_dir():
-        parts = {
-            name: formats.blocks(path, rule, True, options) for name, path in formats.dataset(file).parts().items()
-        }
+    parts: dict[Any, Path] = {None: file}
+    if file.is_dir() or store_place(file) is not None:
+        parts = dict(sources.dataset(file).parts())
     with terminal.busy("importing") as state:
         number = kb.import_beliefs(
-            parts, source=source or file.name, license=license_, sha256=_sha256(file), extractor=extractor,
+            {part: sources.blocks(path, rule, True, options) for part, path in parts.items()},
+            source=source or sources.shown(file.name), license=license_, sha256=_sha256(file), extractor=extractor,
+            valid_from=valid_from, valid_to=valid_to, prefixes=options.prefixes,
             report=lambda rows: state(f"importing: {rows:,} beliefs"),
         )  # fmt: skip
     sizes = kb.status()
-    _say(f"{kb.place}: decision {number}; {sizes['beliefs']:,} beliefs, {sizes['entities']:,} entities")
+    say(f"decision {number}: imported {file.name}")
+    say(f"{kb.place}: {sizes['beliefs']:,} beliefs about {sizes['entities']:,} entities")
 
 
 def _sha256(file: Path) -> str | None:
@@ -140,6 +154,7 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="File to write, in any format; - is standard output.")],
     at: AtOption = None,
     part: Annotated[str | None, typer.Option(help="Only train, valid or test.")] = None,
+    to: ToOption = "",
     decisions: Annotated[bool, typer.Option("--decisions", help="Write the effective decisions with labels.")] = False,
     prov: Annotated[bool, typer.Option("--prov", help="Write the log as PROV-O in RDF: .ttl or .nt.")] = False,
 ) -> None:
@@ -148,123 +163,29 @@ def export(
     Example: `doxa kb export kb.db beliefs.tsv --at 2026-03-01`
     """
     from doxa import formats
+    from doxa.formats.registry import is_rdf
 
     kb = open_store(store, read_only=True)
     if prov:
-        _say(f"{out}: {kb.write_prov(out):,} statements")
+        say(f"{out}: {counted_text(kb.write_prov(out), 'statement')}")
         return
     if decisions:
         table = kb.decisions_table()
         formats.write(table, out)
-        _say(f"{out}: {len(table):,} decisions")
+        say(f"{out}: {counted_text(len(table), 'decision')}")
         return
     columns = ["head", "relation", "tail", *kb.details(at)]
-    count = 0
+    count, options = 0, formats.Options(format=to, prefixes=formats.Prefixes.of(kb.prefixes()))
 
     def counted() -> Iterator[pl.DataFrame]:
         nonlocal count
-        for frame in kb.frames(part, at):
+        for frame in kb.frames(part, at, iris=is_rdf(out, to)):
             count += len(frame)
             yield frame.select(columns)
 
-    formats.write_frames(counted(), out)
+    formats.write_frames(counted(), out, options)
     if str(out) != "-":
-        _say(f"{out}: {count:,} rows at snapshot {kb.snapshot(at)}")
-
-
-def add(
-    store: StoreArgument,
-    head: HeadArgument,
-    relation: RelationArgument,
-    tail: TailArgument,
-    mention: MentionOption = None,
-    confidence: Annotated[float | None, typer.Option(help="Confidence, above 0 and at most 1.")] = None,
-    source: Annotated[str | None, typer.Option(help="Where it is stated.")] = None,
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """State a belief.
-
-    Example: `doxa kb add kb.db Lyon 'located in' France --mention 'Lyon is a city in France'`
-    """
-    kb = open_store(store, curator)
-    number = kb.add(head, relation, tail, mention=mention, confidence=confidence, source=source, note=note)
-    _say(f"decision {number}: added {head} · {relation} · {tail}")
-
-
-def retract(
-    store: StoreArgument,
-    head: HeadArgument,
-    relation: RelationArgument,
-    tail: TailArgument,
-    reason: ReasonOption = None,
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """Remove a belief that the knowledge base holds; no import brings it back, `doxa kb undo` does.
-
-    Example: `doxa kb retract kb.db Lyon 'located in' Spain --reason 'wrong tail'`
-    """
-    number = open_store(store, curator).retract(head, relation, tail, reason=reason, note=note)
-    _say(f"decision {number}: retracted {head} · {relation} · {tail}")
-
-
-def rename(
-    store: StoreArgument,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The present name.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The new name.")],
-    kind: KindOption = "entity",
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """Give an entity or relation another name; imports still understand the old one.
-
-    Example: `doxa kb rename kb.db Bombay Mumbai`
-    """
-    _say(f"decision {open_store(store, curator).rename(old, new, kind=kind, note=note)}: {old} is now {new}")
-
-
-def merge(
-    store: StoreArgument,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The entity or relation to merge.")],
-    into: Annotated[str, typer.Argument(metavar="INTO", help="The one that it is the same as.")],
-    kind: KindOption = "entity",
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """Let an entity or relation count as another one; undoing the merge separates their beliefs again.
-
-    Example: `doxa kb merge kb.db 'NYC' 'New York'`
-    """
-    _say(f"decision {open_store(store, curator).merge(name, into, kind=kind, note=note)}: {name} counts as {into}")
-
-
-def undo(
-    store: StoreArgument,
-    decision: Annotated[int, typer.Argument(metavar="DECISION", help="A number of the log.")],
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """Undo any decision of the log: an import, a rename, a merge, a review; undoing an undo is a redo.
-
-    Example: `doxa kb undo kb.db 41`
-    """
-    _say(f"decision {open_store(store, curator).undo(decision, note=note)}: decision {decision} is undone")
-
-
-def rollback(
-    store: StoreArgument,
-    to: Annotated[str, typer.Option("--to", metavar="MOMENT", help="A snapshot number or a time.")],
-    note: NoteOption = None,
-    curator: CuratorOption = "",
-) -> None:
-    """Return to the state of a moment by undoing what came after; the log keeps everything.
-
-    Example: `doxa kb rollback kb.db --to 41`
-    """
-    kb = open_store(store, curator)
-    numbers = kb.rollback(to, note=note)
-    _say(f"{kb.place}: {len(numbers):,} decisions undone; the state is that of snapshot {to}")
+        say(f"{out}: {counted_text(count, 'row')} at snapshot {kb.snapshot(at)}")
 
 
 def status(store: StoreArgument, json_: JsonOption = False) -> None:
@@ -277,15 +198,13 @@ def status(store: StoreArgument, json_: JsonOption = False) -> None:
     kb = open_store(store, read_only=True)
     sizes = kb.status()
     if json_:
-        print(json.dumps(sizes, ensure_ascii=False))
+        print_json(sizes)
         return
     live = sizes.pop("live_model")
     terminal.show_table(
         str(kb.place), ("what", "count"), [(name.replace("_", " "), f"{n:,}") for name, n in sizes.items()]
     )
-    _say(
-        f"live model: version {live['id']}, {live['folder']}, snapshot {live['snapshot']}" if live else "no live model"
-    )
+    say(f"live model: version {live['id']}, {live['folder']}, snapshot {live['snapshot']}" if live else "no live model")
 
 
 def log(
@@ -301,14 +220,14 @@ def log(
     kb = open_store(store, read_only=True)
     if out is not None:
         kb.write_log(out)
-        _say(f"{out}: the log up to snapshot {kb.snapshot()}")
+        say(f"{out}: the log up to snapshot {kb.snapshot()}")
         return
     table = kb.entries(last)
     if json_:
-        print(json.dumps(table.to_dicts(), ensure_ascii=False))
+        print_json(table.to_dicts())
         return
     for row in table.iter_rows(named=True):
-        _say(entry_text(row))
+        say(entry_text(row))
 
 
 def entry_text(row: dict[str, Any]) -> str:
@@ -345,15 +264,17 @@ def history(
     """
     record = open_store(store, read_only=True).history(head, relation, tail)
     if json_:
-        print(json.dumps(record, ensure_ascii=False))
+        print_json(record)
         return
-    _say(f"{head} · {relation} · {tail}: {'holds' if record['holds'] else 'does not hold'}")
+    say(f"{head} · {relation} · {tail}: {'holds' if record['holds'] else 'does not hold'}")
     for stated in record["assertions"]:
         confidence = "" if stated["confidence"] is None else f", confidence {stated['confidence']:g}"
         undone = "" if stated["active"] else "  (undone)"
-        _say(f"  stated by {stated['uri']}: {stated['mention'] or 'no mention'}{confidence}{undone}")
+        ends = [f" {word} {stated[f'valid_{word}']}" for word in ("from", "to") if stated[f"valid_{word}"]]
+        valid = f", true{''.join(ends)}" if ends else ""
+        say(f"  stated by {stated['uri']}: {stated['mention'] or 'no mention'}{confidence}{valid}{undone}")
     for row in record["decisions"]:
-        _say(entry_text(row))
+        say(entry_text(row))
 
 
 def backup(
@@ -368,4 +289,4 @@ def backup(
     if str(out) == "-":
         raise UsageError("a backup is a file", "name it, for example backup.db")
     kb.backup(out)
-    _say(f"{out}: snapshot {kb.snapshot()} of {kb.place}")
+    say(f"{out}: snapshot {kb.snapshot()} of {kb.place}")

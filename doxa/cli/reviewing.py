@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from doxa.cli.kb import CuratorOption, NoteOption, ReasonOption, StoreArgument, open_store
+from doxa.cli.kb import CuratorOption, StoreArgument, open_store
+from doxa.cli.kb_changes import NoteOption, ReasonOption
 from doxa.cli.options import JsonOption, chosen_of
-from doxa.errors import DoxaError, UsageError
+from doxa.errors import BadModel, DoxaError, UsageError
+from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
+    from doxa.model import Model
     from doxa.storage.store.knowledge_base import KnowledgeBase
     from doxa.storage.store.queue import Proposal
 
@@ -33,13 +36,16 @@ def next_(
     store: StoreArgument,
     order: OrderOption = "credence",
     lease: LeaseOption = 600.0,
+    explain: Annotated[
+        bool, typer.Option("--explain/--no-explain", help="Show why the live model believes each proposal.")
+    ] = True,
     curator: CuratorOption = "",
     json_: Annotated[bool, typer.Option("--json", help="Print the next proposal as JSON and stop.")] = False,
 ) -> None:
     """Review proposals one after the other, each with its evidence.
 
     Keys: a accept, x reject (then a number for the reason), r replace by the suggested tail, space unsure, backspace
-    undo, e explain by the live model, q quit. A proposal is leased to you; it returns to the queue when the lease ends.
+    undo, e explain, q quit. A proposal is leased to you; it returns to the queue when the lease ends.
     Without a terminal, a line of standard input is one key; `x 2` rejects with the second reason.
 
     Example: `doxa review next kb.db --order uncertainty`
@@ -49,16 +55,19 @@ def next_(
 
     chosen_of("--order", order, ORDERS)
     kb = open_store(store, curator)
+    explainer = Explainer(kb)
     while True:
         proposal = kb.queue.claim(order=order, lease=lease)
         if json_:
-            print(json.dumps(None if proposal is None else proposal.as_dict(), ensure_ascii=False))
+            print_json(None if proposal is None else proposal.as_dict())
             return
         if proposal is None:
             terminal.say("nothing to review")
             return
         _show(proposal)
-        if not _review(kb, proposal):
+        if explain and explainer.model is not None:
+            explainer.show(proposal)
+        if not _review(kb, proposal, explainer):
             kb.queue.release(proposal.id)
             return
 
@@ -67,7 +76,7 @@ def _show(proposal: Proposal) -> None:
     from doxa.render import terminal
 
     kind = "not yet known" if proposal.kind == "missing" else "known, but suspect"
-    terminal.say(f"\n{proposal.id}  {' · '.join(proposal.triple)}   ({kind}, credence {proposal.credence:.3f})")
+    terminal.say(f"\n{proposal.id}  {' · '.join(proposal.triple)}   ({kind}, credence {proposal.credence:.3g})")
     if proposal.suggestion:
         terminal.say(f"   suggested tail: {proposal.suggestion}")
     for name, value in proposal.evidence.items():
@@ -78,7 +87,7 @@ def _show(proposal: Proposal) -> None:
             terminal.say(f"   {stated['uri']}: {stated['mention']}")
 
 
-def _review(kb: KnowledgeBase, proposal: Proposal) -> bool:
+def _review(kb: KnowledgeBase, proposal: Proposal, explainer: Explainer) -> bool:
     """Let the reviewer decide one proposal; False ends the review."""
     from doxa.render import terminal
     from doxa.storage.store.log import REASONS
@@ -94,7 +103,7 @@ def _review(kb: KnowledgeBase, proposal: Proposal) -> bool:
                 kb.queue.release(proposal.id)
                 return True
             if action == "explain":
-                _explain(kb, proposal)
+                explainer.show(proposal)
                 continue
             if not action:
                 terminal.remark(PROMPT)
@@ -136,18 +145,35 @@ def _reason(rest: str, reasons: tuple[str, ...]) -> str | None:
     return rest if rest in reasons else None
 
 
-def _explain(kb: KnowledgeBase, proposal: Proposal) -> None:
-    from doxa.model import Model
-    from doxa.render import terminal
+class Explainer:
+    """Explanations by the live model, which is loaded once."""
 
-    live = kb.models.live()
-    if live is None:
-        terminal.remark("Note: the knowledge base has no live model")
-        return
-    try:
-        terminal.say(str(Model.load(live.folder).explain(*proposal.triple)))
-    except DoxaError as fault:
-        terminal.remark(f"Note: {fault}")
+    def __init__(self, kb: KnowledgeBase) -> None:
+        self.kb, self.live = kb, kb.models.live()
+
+    @cached_property
+    def model(self) -> Model | None:
+        """The live model; None if there is none, or if its folder cannot be read here."""
+        from doxa.model import Model
+        from doxa.render import terminal
+
+        try:
+            return None if self.live is None else Model.load(self.kb.models.folder_of(self.live))
+        except BadModel as fault:
+            terminal.remark(f"Note: no explanations: {fault}")
+            return None
+
+    def show(self, proposal: Proposal) -> None:
+        """Print why the live model believes a proposal, or why it cannot say."""
+        from doxa.render import terminal
+
+        if self.model is None:
+            terminal.remark("Note: the knowledge base has no live model that can explain")
+            return
+        try:
+            terminal.say(str(self.model.explain(*proposal.triple)))
+        except DoxaError as fault:
+            terminal.remark(f"Note: {fault}")
 
 
 def decide(
@@ -186,7 +212,8 @@ def undo(
 
     kb = open_store(store, curator)
     number = kb.queue.undo_last(note=note) if decision is None else kb.undo(decision, note=note)
-    terminal.say(f"decision {number}: undone")
+    undone = kb.entries(1).row(0, named=True)["undoes"]
+    terminal.say(f"decision {number}: decision {undone} is undone, its proposal is open again")
 
 
 def stats(
@@ -212,7 +239,7 @@ def stats(
         with written(plot) as unfinished:
             reliability_diagram(figures.calibration, unfinished)
     if json_:
-        print(json.dumps(figures.as_dict() | {"queue": counts}, ensure_ascii=False))
+        print_json(figures.as_dict() | {"queue": counts})
         return
     terminal.say(", ".join(f"{number:,} {state}" for state, number in counts.items()))
     _tables(figures.as_dict())
@@ -224,9 +251,10 @@ def _tables(figures: dict[str, Any]) -> None:
 
     for title, name in (("verdicts", "verdicts"), ("reasons of rejection", "reasons"), ("reviewers", "curators")):
         if figures[name]:
-            terminal.show_table(title, (name, "decisions"), [(key, f"{n:,}") for key, n in figures[name].items()])
+            terminal.show_table(title, (name[:-1], "decisions"), [(key, f"{n:,}") for key, n in figures[name].items()])
     if figures["precision"] is not None:
-        terminal.say(f"{figures['precision']:.1%} of the decided beliefs were accepted")
+        kinds = ", ".join(f"{share:.1%} of {kind} ones" for kind, share in figures["precision_by_kind"].items())
+        terminal.say(f"{figures['precision']:.1%} of the decided beliefs were accepted ({kinds})")
     calibration = figures["calibration"]
     if calibration:
         bins = zip(*calibration["bins"].values(), strict=True)
@@ -237,3 +265,6 @@ def _tables(figures: dict[str, Any]) -> None:
     if agreement["pairs"]:
         kappa = "" if agreement["kappa"] is None else f", Cohen's kappa {agreement['kappa']:.2f}"
         terminal.say(f"{agreement['pairs']:,} proposals had two reviewers: {agreement['share']:.1%} agreed{kappa}")
+        if agreement["disagreements"]:
+            counts = "; ".join(f"{n:,} {verdicts}" for verdicts, n in agreement["disagreements"].items())
+            terminal.say(f"{sum(agreement['disagreements'].values()):,} disagreements: {counts}")

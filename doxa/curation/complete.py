@@ -26,6 +26,7 @@ from doxa.calibration.rules import log_terms
 from doxa.calibration.thresholds import Numbers
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
+from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids, Vocabularies
 from doxa.errors import UsageError
 from doxa.model import Model
@@ -151,6 +152,7 @@ def complete(
     top: int = 10_000,
     base_rate: float | None = None,
     contradicting: bool = True,
+    exclude: Any = None,
     memory: int = 0,
     report: Callable[[SearchProgress], None] | None = None,
     checkpoint: Path | None = None,
@@ -162,7 +164,8 @@ def complete(
     answers to one of its two queries. `relations` and `entities` restrict the search to beliefs about them; of a
     frequent entity, the DEPTH best answers to each query are looked at.
     `base_rate` is the share of facts that the training facts lack, a tenth by default; a larger share raises every
-    credence. Without `contradicting`, no second answer is proposed where the relation rarely has two.
+    credence. Without `contradicting`, no second answer is proposed where the relation rarely has two. `exclude` are
+    beliefs that are not proposed, beside those the model knows.
 
     `memory` bounds the tables of scores in bytes, 0 is automatic. `checkpoint` is a file that keeps the state of the
     search; `resume` continues from it.
@@ -178,7 +181,8 @@ def complete(
     ids = names.relations.require(relations) if relations else np.arange(len(names.relations))
     about = np.unique(names.entities.require(entities)).tolist() if entities else None
     missing = missing_facts(len(model.trained_facts), base_rate or MISSING)
-    search = _Search(model, SearchOptions(about, min_credence, top, missing, contradicting), memory, report)
+    options = SearchOptions(about, min_credence, top, missing, contradicting)
+    search = _Search(model, options, _excluded(model, exclude), memory, report)
     search.run(np.unique(ids).tolist(), checkpoint, resume)
     best = search.finish()
     terms = log_terms(model.pbe, Beliefs.from_triples(names, best.triples), memory=memory)
@@ -192,6 +196,15 @@ def complete(
         hidden=search.curve.count if search.curve else 0,
         base_rate=base_rate or MISSING,
     )
+
+
+def _excluded(model: Model, exclude: Any) -> TripleIndex | None:
+    """The beliefs not to propose whose names the model knows."""
+    if exclude is None:
+        return None
+    beliefs = Beliefs.of(exclude).encode(model.vocabularies)
+    triples = beliefs.where(beliefs.seen).triples
+    return TripleIndex(triples, len(model.vocabularies.entities), len(model.vocabularies.relations))
 
 
 class _Scored(NamedTuple):
@@ -220,9 +233,15 @@ class _Search:
     """The best candidates so far."""
 
     def __init__(
-        self, model: Model, options: SearchOptions, memory: int, report: Callable[[SearchProgress], None] | None
+        self,
+        model: Model,
+        options: SearchOptions,
+        excluded: TripleIndex | None,
+        memory: int,
+        report: Callable[[SearchProgress], None] | None,
     ) -> None:
         self.model, self.options, self.memory, self.report = model, options, memory, report
+        self.excluded = excluded
         self.about = None if options.entities is None else np.array(options.entities)
         self.pools = Pools(model.trained_facts)
         self.single = {slot: model.known.several_answers(slot) < RARELY for slot in ENTITY_SLOTS}
@@ -257,7 +276,8 @@ class _Search:
         """Search relation by relation, with progress and checkpoints."""
         model, done = self.model, 0
         work = [relation for relation in relations if self.pools.cost(relation)]
-        fingerprint = _fingerprint(model, [work, asdict(self.options)])
+        excluded = [] if self.excluded is None else [len(self.excluded)]
+        fingerprint = _fingerprint(model, [work, asdict(self.options), *excluded])
         if resume and checkpoint is not None:
             done = self._restore(Checkpoint.load(checkpoint), fingerprint)
         cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
@@ -296,10 +316,12 @@ class _Search:
         return table.take(np.flatnonzero(np.isin(table.triples[:, ENTITY_SLOTS], self.about).any(axis=1)))
 
     def _allowed(self, table: CandidateTable, relation: int) -> NDArray[np.bool_]:
-        """Which candidates are neither rare self-loops nor second answers, unless these are allowed or usual."""
+        """Which candidates are not excluded, and neither rare self-loops nor second answers, unless these are usual."""
         allowed = np.ones(len(table), bool)
+        if self.excluded is not None:
+            allowed &= ~self.excluded.contains(*table.triples.T)
         if self.model.pbe.log_loop_factor[relation] < 0:
-            allowed = table.triples[:, Slot.HEAD] != table.triples[:, Slot.TAIL]
+            allowed &= table.triples[:, Slot.HEAD] != table.triples[:, Slot.TAIL]
         if not self.options.contradicting:
             for column, slot in enumerate(ENTITY_SLOTS):
                 if self.single[slot][relation]:

@@ -26,7 +26,8 @@ class ReviewStatistics(Result):
 
     `precision` is the share of accepted ones among accepted and rejected beliefs, `kinds` the same by kind of proposal.
     `calibration` is None without a decision. `pairs` counts proposals that two reviewers decided, `agreement` is the
-    share of them with equal verdicts, `kappa` is None where chance alone would agree always.
+    share of them with equal verdicts, `disagreements` counts the others by their two verdicts, `kappa` is None where
+    chance alone would agree always.
     """
 
     verdicts: dict[str, int]
@@ -37,6 +38,7 @@ class ReviewStatistics(Result):
     calibration: Reliability | None
     pairs: int
     agreement: float | None
+    disagreements: dict[str, int]
     kappa: float | None
 
     def __repr__(self) -> str:
@@ -54,7 +56,8 @@ class ReviewStatistics(Result):
         return {
             "verdicts": self.verdicts, "reasons": self.reasons, "curators": self.curators, "precision": self.precision,
             "precision_by_kind": self.kinds, "calibration": calibration,
-            "agreement": {"pairs": self.pairs, "share": self.agreement, "kappa": self.kappa},
+            "agreement": {"pairs": self.pairs, "share": self.agreement, "kappa": self.kappa,
+                          "disagreements": self.disagreements},
         }  # fmt: skip
 
 
@@ -79,6 +82,7 @@ def statistics(decisions: pl.DataFrame) -> ReviewStatistics:
         calibration=Reliability.of(credence, true, min(BINS, len(true))) if len(true) else None,
         pairs=len(pairs),
         agreement=float((pairs["first"] == pairs["second"]).mean()) if len(pairs) else None,  # type: ignore[arg-type]
+        disagreements=_disagreements(pairs),
         kappa=kappa(pairs["first"].to_list(), pairs["second"].to_list()),
     )
 
@@ -92,6 +96,13 @@ def _pairs(decisions: pl.DataFrame) -> pl.DataFrame:
     by_fact = decisions.group_by("run_id", "belief_id", maintain_order=True).agg("label", "curator")
     several = by_fact.filter((pl.col("label").list.len() > 1) & (pl.col("curator").list.n_unique() > 1))
     return several.select(first=pl.col("label").list.get(0), second=pl.col("label").list.get(1))
+
+
+def _disagreements(pairs: pl.DataFrame) -> dict[str, int]:
+    """How often two reviewers differed, by their verdicts in alphabetical order: `accept, reject`."""
+    both = pairs.filter(pl.col("first") != pl.col("second"))
+    named = both.select(verdicts=pl.concat_list("first", "second").list.sort().list.join(", "))
+    return _counts(named["verdicts"])
 
 
 def kappa(first: list[str], second: list[str]) -> float | None:

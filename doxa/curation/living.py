@@ -27,9 +27,10 @@ from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.errors import BadStore, UsageError
 from doxa.evaluation.compare import Comparison, Difference, compare
 from doxa.model import Model
+from doxa.storage import folders
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.moment import Moment
-from doxa.storage.store.publishing import ModelVersion
+from doxa.storage.store.publishing import ModelVersion, checksum
 
 CHECKED = {("entity", "mrr"): 1, ("calibration", "brier"): -1}
 """Metrics that must not get worse; 1 = higher is better."""
@@ -84,18 +85,19 @@ def update_live(
     *,
     epochs: int = 5,
     seed: int = 0,
+    force: bool = False,
     report: Callable[[float, str], None] | None = None,
 ) -> LivingUpdate | None:
     """Update the live model with all that was decided since its snapshot; None if nothing was.
 
     The new model is written to `folder`, by default beside the SQLite file, and recorded in the knowledge base as the
-    live version if it is no worse than the former one, else as a candidate.
+    live version if it is no worse than the former one, else as a candidate. `force` replaces another model in `folder`.
     """
     live = kb.models.live()
     if live is None:
         raise UsageError("the knowledge base has no live model", f"train one: doxa train {kb.place} --out MODEL")
-    folder = folder or _default_folder(kb)
-    old = Model.load(live.folder)
+    _check_folder(kb, live, folder, force)
+    old = Model.load(kb.models.folder_of(live))
     snapshot = kb.snapshot()
     with kb.reading() as connection:
         before, after = Moment.of(connection, live.snapshot), Moment.of(connection, snapshot)
@@ -109,25 +111,42 @@ def update_live(
     model = _with_valid(result.model, parts["valid"])
     model = replace(model, origin=model.origin | {"store": _origin(kb, snapshot)})
     comparison, reason, worse = judge_update(old, model, parts["valid"], seed)
+    folder = folder or _new_folder(kb)
     model.save(folder, force=True)
     figures = {f"{one.task} {one.metric}": one.b for one in comparison.differences} if comparison else {}
     version = kb.models.register(
         folder, snapshot, state="candidate" if worse else "live", parent=live.id, reason=reason,
-        sha256=model.origin.get("sha256"), figures=figures,
+        sha256=checksum(folder), figures=figures,
     )  # fmt: skip
-    return LivingUpdate(version, replace(result, model=model), comparison, reason)
+    return LivingUpdate(version, replace(result, model=model), comparison, version.reason or reason)
 
 
 def _origin(kb: KnowledgeBase, snapshot: int) -> dict[str, Any]:
     return {"place": str(kb.place), "id": kb.settings["id"], "snapshot": snapshot}
 
 
-def _default_folder(kb: KnowledgeBase) -> Path:
-    """A new folder beside a SQLite file: kb.models/2 for the second version."""
-    if kb.place.is_postgres:
-        raise UsageError("no folder for the new model", "name one: doxa update URL --out MODEL")
+def _check_folder(kb: KnowledgeBase, live: ModelVersion, folder: Path | None, force: bool) -> None:
+    """Refuse, before the work begins, a folder that the new model cannot go to."""
+    if folder is None:
+        if kb.place.is_postgres:
+            raise UsageError("no folder for the new model", "name one: doxa update URL --out MODEL")
+    elif folder.resolve() == live.folder.resolve():
+        raise UsageError(f"{folder} is the live model", "choose another folder")
+    else:
+        folders.check_vacant(folder, force, resume=False)
+
+
+def _new_folder(kb: KnowledgeBase) -> Path:
+    """A new folder beside a SQLite file, which no other update takes: kb.models/2 for the second version."""
+    parent = kb.place.path.with_suffix(".models")
+    parent.mkdir(exist_ok=True)
     number = max((one.id for one in kb.models.all()), default=0) + 1
-    return kb.place.path.with_suffix(".models") / str(number)
+    while True:
+        try:
+            (parent / str(number)).mkdir()
+            return parent / str(number)
+        except FileExistsError:
+            number += 1
 
 
 def _renamed(model: Model, before: Moment, after: Moment) -> Model:
@@ -138,7 +157,7 @@ def _renamed(model: Model, before: Moment, after: Moment) -> Model:
         changed = {a: b for a, b in zip(old[:count], new[:count], strict=True) if a != b and a is not None}
         present = set(vocabulary.names)
         changed = {a: b for a, b in changed.items() if b not in present or b in changed}
-        return Vocabulary(vocabulary.names.replace(changed), vocabulary.kind) if changed else vocabulary
+        return vocabulary.renamed(changed) if changed else vocabulary
 
     names = model.vocabularies
     vocabularies = replace(

@@ -45,6 +45,10 @@ class Vocabulary:
     def _enum(self) -> pl.Enum:
         return pl.Enum(self.names)
 
+    def renamed(self, names: Mapping[str, str]) -> Vocabulary:
+        """The same ids, where names on the left became those on the right."""
+        return Vocabulary(self.names.replace(dict(names)), self.kind, self.prefixes)
+
     def ids(self, values: pl.Series, prefixes: Mapping[str, str] | None = None) -> Ids:
         """The id of every value, `UNKNOWN` where the vocabulary lacks it.
 

@@ -64,6 +64,11 @@ def is_tabular(path: str | Path) -> bool:
     return format_to_write(path) in TABULAR
 
 
+def is_rdf(path: str | Path, form: str = "") -> bool:
+    """Whether a file is to be written as RDF."""
+    return FORMATS[format_to_write(path, form)][0] == "rdf"
+
+
 def format_by_ending(path: str | Path) -> str | None:
     """The format of a file by its longest known ending, `.gz` and `.zst` aside."""
     name = Path(path).name

@@ -70,14 +70,15 @@ def blocks(
     place = store_place(path)
     if place is None:
         return formats.blocks(path, on_error, allow_zero_confidence, options)
-    return _store_blocks(place)
+    return _store_blocks(place, options or Options())
 
 
-def _store_blocks(place: Place) -> Iterator[pl.DataFrame]:
+def _store_blocks(place: Place, options: Options) -> Iterator[pl.DataFrame]:
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
     kb, start = KnowledgeBase(place, read_only=True), 0
     kb.place = place.at(kb.snapshot())
+    options.prefixes.update(kb.prefixes())
     columns = ["line", "head", "relation", "tail", *kb.details()]
     for table in kb.frames():
         rows = pl.Series("line", range(start + 1, start + len(table) + 1), dtype=pl.Int64)
@@ -137,12 +138,15 @@ def pinned(path: str | Path, snapshot: int) -> Path:
 def register(path: str | Path, model: Model, folder: Path) -> ModelVersion:
     """Record a model that was trained on a store; the first one is live."""
     from doxa.storage.store.knowledge_base import KnowledgeBase
+    from doxa.storage.store.publishing import checksum
 
     place = store_place(path)
     assert place is not None
     figures = {"metric": max((one["metric"] for one in model.curve if one["metric"] is not None), default=None)}
-    snapshot, sha256 = model.origin["store"]["snapshot"], model.origin.get("sha256")
-    return KnowledgeBase(Place(place.location)).models.register(folder, snapshot, sha256=sha256, figures=figures)
+    snapshot = model.origin["store"]["snapshot"]
+    return KnowledgeBase(Place(place.location)).models.register(
+        folder, snapshot, sha256=checksum(folder), figures=figures
+    )
 
 
 def inspect(source: Any, on_error: OnError = "raise", options: Options | None = None) -> Profile:

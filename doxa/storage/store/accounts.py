@@ -38,7 +38,7 @@ class Accounts:
             if connection.execute(sa.select(account.c.name).where(account.c.name == name)).first():
                 raise UsageError(f"there is already an account {name!r}", "choose another name")
             connection.execute(sa.insert(account).values(values))
-            self._record(connection, f"add account {name}", role)
+            self.record_within(connection, f"add account {name}", role)
         return token
 
     def remove(self, name: str) -> None:
@@ -46,7 +46,7 @@ class Accounts:
         with self.kb.writing() as connection:
             if not connection.execute(sa.delete(account).where(account.c.name == name)).rowcount:
                 raise UnknownName(f"no account {name!r}")
-            self._record(connection, f"remove account {name}")
+            self.record_within(connection, f"remove account {name}")
 
     def of_token(self, token: str) -> tuple[str, str] | None:
         """Name and role of the owner of a token."""
@@ -64,9 +64,10 @@ class Accounts:
     def record(self, action: str, detail: str | None = None) -> None:
         """Write into the audit trail."""
         with self.kb.writing() as connection:
-            self._record(connection, action, detail)
+            self.record_within(connection, action, detail)
 
-    def _record(self, connection: sa.Connection, action: str, detail: str | None = None) -> None:
+    def record_within(self, connection: sa.Connection, action: str, detail: str | None = None) -> None:
+        """Write into the audit trail, within a transaction."""
         values = {"at": now(), "account": self.kb.curator, "action": action, "detail": detail}
         connection.execute(sa.insert(audit).values(values))
 

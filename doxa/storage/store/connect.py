@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,7 +41,8 @@ def _sqlite(place: Place, read_only: bool, timeout: float) -> Engine:
     """Connections stay open: closing the last one moves the write-ahead log into the file, which is slow."""
     path = place.path.resolve()
     mode = "ro" if read_only else "rw" if path.exists() else "rwc"
-    url = sa.URL.create("sqlite", database=f"file:{_quoted(str(path))}", query={"mode": mode, "uri": "true"})
+    query = {"mode": "ro", "immutable": "1"} if _is_frozen(path) else {"mode": mode}
+    url = sa.URL.create("sqlite", database=f"file:{_quoted(str(path))}", query=query | {"uri": "true"})
     engine = sa.create_engine(url, connect_args={"timeout": timeout, "check_same_thread": False})
 
     @event.listens_for(engine, "connect")
@@ -56,6 +59,12 @@ def _sqlite(place: Place, read_only: bool, timeout: float) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+def _is_frozen(path: Path) -> bool:
+    """Whether a store is in a folder where SQLite cannot make its write-ahead log, such as on a read-only disk."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.exists() and not os.access(path.parent, os.W_OK) and not log.exists()
 
 
 def _quoted(path: str) -> str:

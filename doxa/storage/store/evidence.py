@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection, Row
 
-from doxa.storage.store import bulk, log
+from doxa.data.iris import Prefixes
+from doxa.storage.store import bulk, log, prefixes
 from doxa.storage.store.connect import now
 from doxa.storage.store.names import NameIds
 from doxa.storage.store.schema import SPLITS, assertion, belief, belief_state, entity, relation, run, source
@@ -111,9 +112,11 @@ def start_run(
 class Import:
     """Assertions on their way into the store, block by block, for one run; they count after `finish`."""
 
-    def __init__(self, connection: Connection, run_id: int, source: int, splitter: Splitter) -> None:
+    def __init__(
+        self, connection: Connection, run_id: int, source: int, splitter: Splitter, declared: Prefixes | None = None
+    ) -> None:
         self.connection, self.run_id, self.source = connection, run_id, source
-        self.facts = Facts(connection, splitter)
+        self.facts = Facts(connection, splitter, declared)
         self.rows, self.time = 0, now()
 
     def add(self, frame: pl.DataFrame, part: str | None = None) -> None:
@@ -133,7 +136,8 @@ class Import:
         self.rows += len(frame)
 
     def finish(self, verdict: str, curator: str, at: int | None = None, **columns: Any) -> int:
-        """Record the decision that makes the assertions count; its number."""
+        """Record the decision that makes the assertions count, and the prefixes of the file; the decision's number."""
+        prefixes.keep(self.connection, self.facts.entities.declared)
         return log.record(self.connection, verdict, curator, at, run_id=self.run_id, **columns)
 
 
@@ -143,9 +147,11 @@ SAME_FACT = sa.and_(*(belief.c[name] == incoming.c[name] for name in TRIPLE))
 class Facts:
     """Rows of beliefs for facts by name, made where they are new."""
 
-    def __init__(self, connection: Connection, splitter: Splitter) -> None:
+    def __init__(self, connection: Connection, splitter: Splitter, declared: Prefixes | None = None) -> None:
         self.connection, self.splitter = connection, splitter
-        self.entities, self.relations = NameIds(connection, "entity"), NameIds(connection, "relation")
+        declared = prefixes.read(connection) if declared is None else declared
+        self.entities = NameIds(connection, "entity", declared)
+        self.relations = NameIds(connection, "relation", declared)
 
     @contextlib.contextmanager
     def loaded(self, frame: pl.DataFrame, part: str | None = None) -> Iterator[None]:

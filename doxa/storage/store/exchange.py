@@ -1,13 +1,14 @@
 """The log as a table: every decision and assertion by name, for git, and back into an empty store; and backups.
 
 An entity or relation has in the table the name it had first, which never belongs to another one, so that the table says
-the same however names change later. An import is a row `import` followed by its rows `assert`.
+the same however names change later. An import is a row `import` followed by its rows `assert`. The first row has
+the RDF prefixes of the store.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from doxa.data.atomic import written
+from doxa.data.iris import Prefixes
 from doxa.errors import BadFile, UsageError
-from doxa.storage.store import bulk, evidence, history, log, names
+from doxa.storage.store import bulk, evidence, history, log, names, prefixes
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
 from doxa.storage.store.moment import first_names
 from doxa.storage.store.schema import KINDS, SPLITS, belief, decision, metadata, proposal, run, setting, source
 
 TEXTS = ("curator", "verdict", *TRIPLE, "replacement", "mention", "extractor", "valid_from", "valid_to", "split",
          "source", "license", "sha256", "kind", "name", "into", "old_name", "new_name", "reason", "note",
-         "proposal_kind")  # fmt: skip
+         "proposal_kind", "prefixes")  # fmt: skip
 SCHEMA: dict[str, Any] = (
     dict.fromkeys(("decision", "at"), pl.Int64)
     | dict.fromkeys(TEXTS, pl.String)
@@ -56,11 +58,14 @@ def log_rows(connection: Connection) -> Iterator[pl.DataFrame]:
         .order_by(decision.c.id)
     )  # fmt: skip
     entities, relations = originals["entity"], originals["relation"]
+    declared = prefixes.read(connection).declared
     for row in connection.execute(query).all():
         kind = originals.get(row.kind)
         values = {name: getattr(row, name) for name in ("at", "curator", "verdict", "kind", "old_name", "new_name")}
         values |= {name: getattr(row, name) for name in ("reason", "note", "credence", "undoes")}
         values |= {"decision": row.id, "proposal": row.proposal_id, "proposal_kind": row.proposal_kind}
+        values["prefixes"] = json.dumps(declared, sort_keys=True) if declared else None
+        declared = {}
         values |= {"run": row.proposal_run, "source": row.uri, "license": row.license, "sha256": row.sha256}
         if row.belief_id is not None:
             values |= {"head": entities[row.head_id], "relation": relations[row.relation_id]}
@@ -179,46 +184,54 @@ def replay(connection: Connection, table: pl.DataFrame, splitter: Splitter) -> i
     """Write the decisions of a log into an empty store, with their numbers and times; how many they are."""
     if log.head(connection):
         raise UsageError("a whole log goes only into an empty knowledge base", "make one: doxa kb init")
+    for declared in table["prefixes"].drop_nulls():
+        prefixes.keep(connection, Prefixes.of(json.loads(declared)))
     proposals = _Proposals(connection)
-    count = 0
-    for number, group in groupby(table.iter_rows(named=True), key=lambda row: row["decision"]):
-        first, *stated = list(group)
-        _replay(connection, number, first, stated, splitter, proposals)
-        count += 1
+    start = 0
+    groups = table["decision"].rle().struct.unnest()
+    for number, size in groups.select("value", "len").iter_rows():
+        row = table.row(start, named=True)
+        _replay(connection, number, row, table.slice(start + 1, size - 1), splitter, proposals)
+        start += size
     bulk.continue_ids(connection, "decision")
-    return count
+    return len(groups)
 
 
 def _replay(
-    connection: Connection, number: int, row: dict[str, Any], stated: list[dict[str, Any]], splitter: Splitter,
+    connection: Connection, number: int, row: dict[str, Any], stated: pl.DataFrame, splitter: Splitter,
     proposals: _Proposals,
 ) -> None:  # fmt: skip
     columns = {name: row[name] for name in ("kind", "old_name", "new_name", "reason", "note", "credence", "undoes")}
     columns |= {"id": number}
     facts = Facts(connection, splitter)
     if row["head"] is not None:
-        columns["belief_id"] = facts.ids(_fact_frame([row]))[0]
+        columns["belief_id"] = facts.ids(_fact_frame(_row(row)))[0]
         if row["replacement"] is not None:
-            columns["replacement_id"] = facts.ids(_fact_frame([row | {"tail": row["replacement"], "split": None}]))[0]
+            other = row | {"tail": row["replacement"], "split": None}
+            columns["replacement_id"] = facts.ids(_fact_frame(_row(other)))[0]
         if row["proposal"] is not None:
             columns["proposal_id"] = proposals.id(row, columns["belief_id"])
     if row["kind"] is not None:
         columns["subject"] = names.require(connection, row["kind"], row["name"])
         if row["into"] is not None:
             columns["object"] = names.require(connection, row["kind"], row["into"])
-    if not stated:
+    if not len(stated):
         log.record(connection, row["verdict"], row["curator"], row["at"], **columns)
         return
     origin = evidence.source_id(connection, row["source"], row["license"], row["sha256"])
     batch = Import(connection, evidence.start_run(connection, row["verdict"], source=origin), origin, splitter)
-    batch.add(_fact_frame(stated))
+    for block in stated.iter_slices(bulk.ROWS):
+        batch.add(_fact_frame(block))
     batch.finish(row["verdict"], row["curator"], row["at"], **columns)
 
 
-def _fact_frame(rows: list[dict[str, Any]]) -> pl.DataFrame:
-    names_ = (*TRIPLE, *DETAILS, "split")
-    table = pl.DataFrame([{name: row[name] for name in names_} for row in rows], schema={n: SCHEMA[n] for n in names_})
-    return table.with_columns(pl.col("split").replace_strict(SPLITS, default=None, return_dtype=pl.Int8))
+def _row(values: dict[str, Any]) -> pl.DataFrame:
+    return pl.DataFrame([values], schema=SCHEMA)
+
+
+def _fact_frame(rows: pl.DataFrame) -> pl.DataFrame:
+    split = pl.col("split").replace_strict(SPLITS, default=None, return_dtype=pl.Int8)
+    return rows.select(*TRIPLE, *DETAILS, split)
 
 
 class _Proposals:

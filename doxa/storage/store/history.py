@@ -79,7 +79,7 @@ def of_fact(connection: Connection, roots: Sequence[int]) -> dict[str, Any]:
     about = sa.or_(decision.c.belief_id.in_(ids), decision.c.replacement_id.in_(ids))
     stated = (
         sa.select(
-            assertion.c.mention, assertion.c.confidence, assertion.c.extractor, assertion.c.recorded_at, source.c.uri,
+            *(assertion.c[name] for name in (*evidence.DETAILS, "recorded_at")), source.c.uri, source.c.license,
             run.c.active,
         )
         .join(source, source.c.id == assertion.c.source_id)

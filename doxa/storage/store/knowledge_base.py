@@ -12,6 +12,7 @@ import polars as pl
 from sqlalchemy.engine import Connection
 
 from doxa.data.beliefs import Beliefs
+from doxa.data.iris import Prefixes
 from doxa.data.sources import as_frame
 from doxa.errors import UnknownName, UsageError, one_of
 from doxa.storage.store import evidence, log, names, versions
@@ -20,6 +21,7 @@ from doxa.storage.store.connect import TIMEOUT, connect
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
 from doxa.storage.store.moment import Moment
 from doxa.storage.store.place import PARTS, Place, require_place
+from doxa.storage.store.prefixes import read as stored_prefixes
 from doxa.storage.store.publishing import Jobs, ModelVersions
 from doxa.storage.store.queue import ReviewQueue
 from doxa.storage.store.records import KIND_OF_SLOT, Records
@@ -101,17 +103,18 @@ class KnowledgeBase(Records):
 
     # Reading beliefs
 
-    def frames(self, part: str | None = None, at: str | int | datetime | None = None) -> Frames:
+    def frames(self, part: str | None = None, at: str | int | datetime | None = None, *, iris: bool = False) -> Frames:
         """The beliefs at a moment as frames: head, relation, tail, mention, confidence, one row per assertion.
 
-        `part` is train, valid or test; without it the column `split` tells the number of the part.
+        `part` is train, valid or test; without it the column `split` tells the number of the part. With `iris`, an
+        entity or relation that has an IRI is named by the IRI in brackets, which survives renames.
         """
         part = part or self.place.part or None
         if part is not None:
             one_of("part", part, PARTS)
         with self.reading() as connection:
             moment = Moment.of(
-                connection, self._snapshot(connection, at if at is not None else self.place.moment or None)
+                connection, self._snapshot(connection, at if at is not None else self.place.moment or None), iris
             )
             yield from moment.frames(connection, part)
 
@@ -119,7 +122,13 @@ class KnowledgeBase(Records):
         """The beliefs of a moment, or of one part of it."""
         empty = pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.String))
         wanted = [*TRIPLE, *self.details(at)]
-        return Beliefs.from_frames([table.select(wanted) for table in self.frames(part, at)] or [empty])
+        beliefs = Beliefs.from_frames([table.select(wanted) for table in self.frames(part, at)] or [empty])
+        return beliefs.with_prefixes(self.prefixes())
+
+    def prefixes(self) -> dict[str, str]:
+        """The RDF prefixes that imported files declared, beside the well-known ones."""
+        with self.reading() as connection:
+            return stored_prefixes(connection).declared
 
     def details(self, at: str | int | datetime | None = None) -> list[str]:
         """Which of mention and confidence any belief has at a moment."""
@@ -132,6 +141,13 @@ class KnowledgeBase(Records):
         with self.reading() as connection:
             return Moment.of(connection, self._snapshot(connection, at)).labels(after)
 
+    def settled(self) -> pl.DataFrame:
+        """The facts that need no proposal, because they hold or a curator has decided about them."""
+        with self.reading() as connection:
+            moment = Moment.of(connection, log.head(connection))
+            parts = [frame.select(TRIPLE) for frame in moment.frames(connection)]
+            return pl.concat([moment.decided(), *parts]).unique(maintain_order=True)
+
     # Changing beliefs
 
     def import_beliefs(
@@ -142,27 +158,33 @@ class KnowledgeBase(Records):
         license: str | None = None,
         sha256: str | None = None,
         extractor: str | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
+        prefixes: Mapping[str, str] | None = None,
         at: int | None = None,
         report: Any = None,
     ) -> int:
         """Import beliefs as assertions of a source: frames, `Beliefs`, a list of tuples, or frames by part.
 
         Returns the number of the decision, which can be undone. Beliefs that are known gain an assertion; a belief that
-        a curator rejected stays rejected.
+        a curator rejected stays rejected. `extractor`, `valid_from` and `valid_to` may also be columns. `prefixes` are
+        the RDF prefixes of the names.
         """
         parts = beliefs if isinstance(beliefs, Mapping) else {None: beliefs}
+        if prefixes is None and isinstance(beliefs, Beliefs):
+            prefixes = beliefs.vocabularies.prefixes
+        constants = {"extractor": extractor, "valid_from": valid_from, "valid_to": valid_to}
+        constants = {name: value for name, value in constants.items() if value is not None}
         with self.writing() as connection:
+            declared = Prefixes.of(prefixes)
+            declared.update(stored_prefixes(connection).declared)
             origin = evidence.source_id(connection, source or "import", license, sha256)
-            run = evidence.start_run(
-                connection, "import", source=origin, settings={"extractor": extractor} if extractor else None
-            )
-            batch = Import(connection, run, origin, self.splitter)
+            run = evidence.start_run(connection, "import", source=origin, settings=constants)
+            batch = Import(connection, run, origin, self.splitter, declared)
             for part, tables in parts.items():
                 for table in _frames(tables):
-                    block = _positives(table)
-                    if extractor is not None:
-                        block = block.with_columns(extractor=pl.lit(extractor))
-                    batch.add(block, part)
+                    columns = [pl.lit(value, pl.String).alias(name) for name, value in constants.items()]
+                    batch.add(_positives(table).with_columns(columns), part)
                     if report:
                         report(batch.rows)
             if not batch.rows:
@@ -177,14 +199,18 @@ class KnowledgeBase(Records):
         *,
         mention: str | None = None,
         confidence: float | None = None,
+        valid_from: str | None = None,
+        valid_to: str | None = None,
         source: str | None = None,
         note: str | None = None,
         at: int | None = None,
     ) -> int:
         """State a belief; the number of the decision."""
+        if confidence is not None and not 0 < confidence <= 1:
+            raise UsageError(f"the confidence is {confidence:g}", "expected a number above 0 and at most 1")
         row = as_frame(
             [{"head": head, "relation": relation, "tail": tail, "mention": mention, "confidence": confidence}]
-        )
+        ).with_columns(valid_from=pl.lit(valid_from, pl.String), valid_to=pl.lit(valid_to, pl.String))
         with self.writing() as connection:
             origin = evidence.source_id(connection, source or f"curator:{self.curator}")
             run = evidence.start_run(connection, "add", source=origin)
@@ -213,6 +239,8 @@ class KnowledgeBase(Records):
     ) -> int:
         """Accept, reject, retract or replace a belief, with `replacement` as the right tail; the decision's number."""
         one_of("verdict", verdict, ("accept", "reject", "retract", "replace"))
+        if reason is not None:
+            one_of("reason", reason, log.REASONS)
         if (verdict == "replace") != (replacement is not None):
             raise UsageError("replace needs a replacement, and only replace takes one")
         with self.writing() as connection:

@@ -72,8 +72,8 @@ class Moment:
     splits: pl.DataFrame
 
     @classmethod
-    def of(cls, connection: Connection, snapshot: int) -> Moment:
-        """Replay the log up to a snapshot."""
+    def of(cls, connection: Connection, snapshot: int, iris: bool = False) -> Moment:
+        """Replay the log up to a snapshot; with `iris`, names that have an IRI are `<IRI>`."""
         undone = log.undone_at(connection, snapshot)
         runs = [
             row.run_id
@@ -84,7 +84,7 @@ class Moment:
             )
             if row.id not in undone
         ]
-        entities, relations = (_names(connection, kind, snapshot, undone) for kind in KINDS)
+        entities, relations = (_names(connection, kind, snapshot, undone, iris) for kind in KINDS)
         verdicts = _verdicts(connection, snapshot, undone)
         roots = {"head": entities, "relation": relations, "tail": entities}
         facts = _facts(connection, verdicts["belief_id"])
@@ -157,6 +157,12 @@ class Moment:
                 "mention", "confidence", *(["split"] if part is None else []),
             )  # fmt: skip
 
+    def decided(self) -> pl.DataFrame:
+        """The facts that a curator has decided about: head, relation, tail."""
+        return self.verdicts.select(
+            self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail")
+        )
+
     def labels(self, after: int = 0) -> pl.DataFrame:
         """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""
         rows = self.verdicts.filter(pl.col("reviewed") & (pl.col("decision") > after))
@@ -166,7 +172,7 @@ class Moment:
         )  # fmt: skip
 
 
-def _names(connection: Connection, kind: str, snapshot: int, undone: set[int]) -> Names:
+def _names(connection: Connection, kind: str, snapshot: int, undone: set[int], iris: bool = False) -> Names:
     """Names and roots at a snapshot. A name that was changed later has the name it had."""
     table = NAMED[kind]
     present = bulk.frame(connection, sa.select(table.c.id, table.c.name), {"id": pl.Int64, "name": pl.String})
@@ -189,6 +195,10 @@ def _names(connection: Connection, kind: str, snapshot: int, undone: set[int]) -
                 texts[row.subject] = row.new_name
             else:
                 parents[row.subject] = row.object
+    if iris:
+        known = sa.select(table.c.id, sa.literal("<") + table.c.iri + ">").where(table.c.iri.is_not(None))
+        terms = bulk.frame(connection, known, {"id": pl.Int64, "iri": pl.String})
+        texts[terms["id"].to_numpy()] = terms["iri"].to_numpy()
     roots = np.arange(size)
     for subject in parents:
         roots[subject] = follow(parents, subject)

@@ -1,7 +1,8 @@
 """Names of entities and relations: ids of names, renames and merges.
 
 An entity has one name at a time. Its former names stay as aliases while their rename is effective, so that a file with
-old names still means the same entity. `merged_into` is the entity that a merged one stands for in the end.
+old names still means the same entity. `merged_into` is the entity that a merged one stands for in the end. A name that
+is an IRI, whole or with a prefix, has its IRI beside it: another spelling of the IRI means the same entity.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import polars as pl
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from doxa.data.iris import Prefixes
 from doxa.errors import UnknownName, UsageError, did_you_mean, one_of
-from doxa.storage.store import bulk
+from doxa.storage.store import bulk, prefixes
 from doxa.storage.store.schema import KINDS, NAMED, alias, decision, undone
 
 SUGGESTIONS = 2000
@@ -27,20 +29,25 @@ incoming_name = sa.Table(
     sa.MetaData(),
     sa.Column("position", sa.BigInteger),
     sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("iri", sa.Text),
     prefixes=["TEMPORARY"],
 )
 
 
 class NameIds:
-    """Ids of names within one transaction; names that are new get ids if `create`."""
+    """Ids of names within one transaction; names that are new get ids.
 
-    def __init__(self, connection: Connection, kind: str, create: bool = True) -> None:
+    `declared` are RDF prefixes, which may grow while a file is read; those of the store by default.
+    """
+
+    def __init__(self, connection: Connection, kind: str, declared: Prefixes | None = None) -> None:
         one_of("kind", kind, KINDS)
-        self.connection, self.kind, self.create = connection, kind, create
+        self.connection, self.kind = connection, kind
+        self.declared = prefixes.read(connection) if declared is None else declared
         self.known = pl.DataFrame(schema=NAMES)
 
     def ids(self, names: pl.Series) -> pl.Series:
-        """The id of each name; null for an unknown one that is not to be created."""
+        """The id of each name."""
         wanted = names.cast(pl.String).rename("name").to_frame()
         unknown = wanted.unique(maintain_order=True).join(self.known, on="name", how="anti", maintain_order="left")
         if len(unknown):
@@ -50,24 +57,26 @@ class NameIds:
     def _ask(self, names: pl.DataFrame) -> pl.DataFrame:
         connection, table = self.connection, NAMED[self.kind]
         incoming_name.create(connection, checkfirst=False)
-        bulk.insert_frame(connection, "incoming_name", names.with_row_index("position"))
+        iris = prefixes.iris(names["name"], self.kind, self.declared)
+        bulk.insert_frame(connection, "incoming_name", names.with_row_index("position").with_columns(iris))
         former = sa.select(alias.c.target).where(alias.c.kind == self.kind, alias.c.name == incoming_name.c.name)
-        if self.create:
-            new = sa.select(incoming_name.c.name).where(~former.exists()).order_by(incoming_name.c.position)
-            bulk.insert_new(connection, table, ["name"], new)
+        new = sa.select(incoming_name.c.name, incoming_name.c.iri).where(~former.exists())
+        bulk.insert_new(connection, table, ["name", "iri"], new.order_by(incoming_name.c.position))
         present = sa.select(table.c.name, table.c.id).join(incoming_name, incoming_name.c.name == table.c.name)
         aliases = (
             sa.select(alias.c.name, alias.c.target)
             .join(incoming_name, incoming_name.c.name == alias.c.name)
             .where(alias.c.kind == self.kind)
         )
-        both = pl.concat([bulk.frame(connection, query, NAMES) for query in (present, aliases)])
+        spelled = sa.select(incoming_name.c.name, table.c.id).join(incoming_name, incoming_name.c.iri == table.c.iri)
+        queries = [present, aliases, *([spelled] if iris.is_not_null().any() else [])]
+        matches = pl.concat([bulk.frame(connection, query, NAMES) for query in queries])
         incoming_name.drop(connection)
-        return both
+        return matches.unique("name", keep="first")
 
 
 def find(connection: Connection, kind: str, name: str) -> int | None:
-    """The id of a name or former name."""
+    """The id of a name, a former name, or another spelling of an IRI."""
     one_of("kind", kind, KINDS)
     table = NAMED[kind]
     present = connection.execute(sa.select(table.c.id).where(table.c.name == name)).scalar()
@@ -75,6 +84,9 @@ def find(connection: Connection, kind: str, name: str) -> int | None:
         return int(present)
     former = sa.select(alias.c.target).where(alias.c.kind == kind, alias.c.name == name)
     target = connection.execute(former).scalar()
+    iri = prefixes.iris(pl.Series([name]), kind, prefixes.read(connection))[0] if target is None else None
+    if iri is not None:
+        target = connection.execute(sa.select(table.c.id).where(table.c.iri == iri)).scalar()
     return None if target is None else int(target)
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Row
 
-from doxa.errors import UnknownName, one_of
+from doxa.errors import BadModel, UnknownName, one_of
+from doxa.storage import folders
 from doxa.storage.store.connect import lock_log, now
 from doxa.storage.store.schema import job, model_version
 
@@ -40,6 +41,11 @@ class ModelVersion:
         return asdict(self) | {"folder": str(self.folder)}
 
 
+def checksum(folder: str | Path) -> str | None:
+    """The checksum of the model in a folder; models of earlier versions have none."""
+    return folders.read_manifest(Path(folder)).get("sha256")
+
+
 class ModelVersions:
     """The models of a knowledge base. Folders beside a SQLite file are stored relative to it."""
 
@@ -57,13 +63,23 @@ class ModelVersions:
         sha256: str | None = None,
         figures: Mapping[str, Any] | None = None,
     ) -> ModelVersion:
-        """Record a model folder. A live version retires the former one; without `state`, the first version is live."""
+        """Record a model folder. A live version retires the former one; without `state`, the first version is live.
+
+        A version that would be live stays a candidate if another one than its `parent` has become live meanwhile.
+        Earlier versions in the same folder are gone, and retire.
+        """
         if state is not None:
             one_of("state", state, STATES)
         with self.kb.writing() as connection:
             lock_log(connection)
+            gone = sa.update(model_version).where(
+                model_version.c.folder == self._stored(Path(folder)), model_version.c.state != "retired"
+            )
+            connection.execute(gone.values(state="retired", reason="another model was written to its folder"))
             live = connection.execute(sa.select(model_version.c.id).where(model_version.c.state == "live")).scalar()
             state = state or ("live" if live is None else "candidate")
+            if state == "live" and parent is not None and live != parent:
+                state, reason = "candidate", f"version {live} has become live meanwhile; update again"
             if state == "live":
                 former = model_version.c.state == "live"
                 connection.execute(sa.update(model_version).where(former).values(state="retired"))
@@ -85,17 +101,34 @@ class ModelVersions:
             rows = connection.execute(sa.select(model_version).order_by(model_version.c.id)).all()
             return [self._version(row) for row in rows]
 
+    def get(self, number: int) -> ModelVersion:
+        """A version by its number."""
+        versions = {one.id: one for one in self.all()}
+        if number not in versions:
+            known = f"the last one is {max(versions)}" if versions else "there is no model yet"
+            raise UnknownName(f"no model version {number}", known)
+        return versions[number]
+
+    @staticmethod
+    def folder_of(version: ModelVersion) -> Path:
+        """The folder of a version; refused if it holds another model by now."""
+        if version.sha256 is not None and checksum(version.folder) != version.sha256:
+            raise BadModel(
+                f"{version.folder} does not hold version {version.id}: another model was written there",
+                "publish another version, or train again",
+            )
+        return version.folder
+
     def publish(self, number: int) -> None:
         """Make a version live."""
+        self.folder_of(self.get(number))
         with self.kb.writing() as connection:
             lock_log(connection)
-            known = connection.execute(sa.select(model_version.c.id).where(model_version.c.id == number)).first()
-            if known is None:
-                raise UnknownName(f"no model version {number}")
             former = model_version.c.state == "live"
             connection.execute(sa.update(model_version).where(former).values(state="retired"))
             chosen = model_version.c.id == number
             connection.execute(sa.update(model_version).where(chosen).values(state="live"))
+            self.kb.accounts.record_within(connection, f"publish model version {number}")
 
     @property
     def _base(self) -> Path | None:

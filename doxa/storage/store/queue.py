@@ -253,7 +253,7 @@ class ReviewQueue:
                 )
             ).scalar()
             if last is None:
-                raise UsageError(f"{me} has decided nothing that can be undone")
+                raise UsageError(f"no review by {me!r} to undo", "name the reviewer: --as NAME")
             return log.undo(connection, last, me, note)
 
     def counts(self) -> dict[str, int]:

@@ -64,7 +64,7 @@ def _names(table: str) -> Table:
         metadata,
         Column("id", Id, primary_key=True),
         Column("name", Text, nullable=False, unique=True),
-        Column("iri", Text),
+        Column("iri", Text, unique=True),
         Column("merged_into", Id, ForeignKey(f"{table}.id"), index=True),
     )
 

@@ -69,13 +69,14 @@ def _template_place(request, kind):
 
 
 def empty(kb):
-    """Remove all rows but the settings: faster than TRUNCATE, which makes new files."""
+    """Remove all rows but the settings of `create`: faster than TRUNCATE, which makes new files."""
     statements = ["SET LOCAL session_replication_role = replica"]  # without triggers and foreign keys
     for table in metadata.sorted_tables:
         if table.name != "setting":
             statements.append(f"DELETE FROM {table.name}")
             if "id" in table.c:
                 statements.append(f"ALTER SEQUENCE {table.name}_id_seq RESTART")
+    statements.append("DELETE FROM setting WHERE name = 'prefixes'")
     with kb.writing() as connection:
         connection.exec_driver_sql("; ".join(statements))
 

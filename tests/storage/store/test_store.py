@@ -1,5 +1,6 @@
 """The store on SQLite and PostgreSQL: imports, splits, the log as a table, copies, and clear errors."""
 
+import shutil
 import sqlite3
 
 import polars as pl
@@ -8,13 +9,14 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from doxa.data.iris import Prefixes
 from doxa.errors import BadStore, UnknownName, UsageError
 from doxa.storage.store import log
 from doxa.storage.store.connect import translated
 from doxa.storage.store.evidence import Splitter
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.place import Place, store_place
-from doxa.storage.store.schema import belief_state, decision, metadata
+from doxa.storage.store.schema import belief_state, decision, entity, metadata
 
 FACTS = [("lyon", "in", "france", "Lyon is in France", 0.9), ("paris", "in", "france", None, None),
          ("france", "capital", "paris", None, None)]  # fmt: skip
@@ -206,6 +208,8 @@ def test_prov(kb, tmp_path):
     statements = list(parse((tmp_path / "log.ttl").read_bytes(), RdfFormat.TURTLE))
     assert len(statements) == count
     assert any("wasInvalidatedBy" in str(one.predicate) for one in statements)
+    subjects = [str(one.object) for one in statements if str(one.predicate).endswith("#subject>")]
+    assert set(subjects) == {"<urn:doxa:lyon>"}
     with pytest.raises(UsageError, match=r"\.ttl or \.nt"):
         kb.write_prov(tmp_path / "log.csv")
 
@@ -301,6 +305,19 @@ class TestErrors:
         with pytest.raises(BadStore, match="read-only"):
             kb.add("a", "r", "b")
 
+    def test_on_a_read_only_disk(self, tmp_path, monkeypatch):
+        KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+        (tmp_path / "disk").mkdir()
+        with sqlite3.connect(tmp_path / "kb.db") as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        shutil.copy(tmp_path / "kb.db", tmp_path / "disk" / "kb.db")
+        monkeypatch.setattr("os.access", lambda path, mode: False)
+        kb = KnowledgeBase(tmp_path / "disk" / "kb.db")
+        assert len(rows(kb)) == 3
+        with pytest.raises(BadStore, match="read-only"):
+            kb.add("a", "r", "b")
+        assert [path.name for path in (tmp_path / "disk").iterdir()] == ["kb.db"]
+
     def test_locked(self, tmp_path):
         KnowledgeBase.create(tmp_path / "kb.db")
         other = sqlite3.connect(tmp_path / "kb.db", isolation_level=None)
@@ -331,3 +348,27 @@ class TestErrors:
     def test_other_faults_show_no_sql(self):
         fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
         assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")
+
+
+def test_iris_of_names(make_store, new_place, tmp_path):
+    kb = make_store()
+    prefixes = Prefixes.of({"ex": "http://example.org/"})
+    kb.import_beliefs([("ex:lyon", "ex:in", "dbr:France")], prefixes=prefixes)
+    kb.import_beliefs([("http://example.org/lyon", "<http://example.org/in>", "Gaul")],
+                      prefixes={"ex": "http://other.org/"})  # fmt: skip
+    assert kb.prefixes() == {"ex": "http://example.org/"}
+    assert rows(kb) == [("ex:lyon", "ex:in", "dbr:France"), ("ex:lyon", "ex:in", "Gaul")]
+    with kb.reading() as connection:
+        iris = connection.execute(sa.select(entity.c.iri).order_by(entity.c.id)).scalars().all()
+    assert iris == ["http://example.org/lyon", "http://dbpedia.org/resource/France", None]
+    kb.rename("http://example.org/lyon", "Lyon")
+    assert kb.holds("<http://example.org/lyon>", "ex:in", "http://dbpedia.org/resource/France")
+    assert rows(kb)[1] == ("Lyon", "ex:in", "Gaul")
+    assert rows(kb, iris=True)[1] == ("<http://example.org/lyon>", "<http://example.org/in>", "Gaul")
+    assert kb.beliefs().vocabularies.prefixes == kb.prefixes()
+    kb.write_log(tmp_path / "log.tsv")
+    if new_place().startswith("postgresql"):
+        return
+    copy = make_store()
+    copy.import_log(tmp_path / "log.tsv")
+    assert rows(copy, iris=True) == rows(kb, iris=True)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import numpy as np
 import polars as pl
@@ -11,9 +12,12 @@ import torch
 import doxa as package
 from doxa.curation import living
 from doxa.curation.field import kappa, statistics
+from doxa.errors import BadModel, UsageError
 from doxa.model import Model
 from doxa.storage import sources
+from doxa.storage.folders import signed
 from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.publishing import checksum
 from tests.worlds import board
 
 QUICK = ["--set", "dimension=8", "--set", "epochs=4", "--set", "batch_size=32", "--set", "num_candidates=8"]
@@ -153,7 +157,7 @@ def test_statistics_of_review():
     )
     figures = statistics(decisions)
     assert figures.precision == pytest.approx(2 / 3)
-    assert (figures.pairs, figures.agreement) == (2, 0.5)
+    assert (figures.pairs, figures.agreement, figures.disagreements) == (2, 0.5, {"accept, reject": 1})
     assert figures.kappa == pytest.approx(0.0)
     assert figures.calibration.brier == pytest.approx(np.mean([0.1**2, 0.2**2, 0.4**2]))
     assert figures.reasons == {"other": 1}
@@ -170,7 +174,7 @@ def test_the_commands(tmp_path, doxa_command):
     kb, file = tmp_path / "kb.db", tmp_path / "facts.tsv"
     file.write_text("head\trelation\ttail\nlyon\tin\tfrance\nparis\tin\tfrance\n")
     doxa_command("kb", "init", kb, "--valid", "0.1")
-    assert "decision 1; 2 beliefs, 3 entities" in doxa_command("kb", "import", kb, file)
+    assert "2 beliefs about 3 entities" in doxa_command("kb", "import", kb, file)
     doxa_command("kb", "add", kb, "rome", "in", "italy", "--as", "eve", "--note", "by hand")
     doxa_command("kb", "retract", kb, "lyon", "in", "france", "--reason", "other")
     doxa_command("kb", "rename", kb, "rome", "Rome")
@@ -205,3 +209,49 @@ def test_review_in_the_terminal(reviewed, doxa_command):
     doxa_command("review", "decide", reviewed.place, "6", "accept")
     doxa_command("review", "undo", reviewed.place)
     assert doxa_command("review", "next", reviewed.place, "--json").startswith("{")
+
+
+def test_complete_proposes_nothing_that_the_store_holds(reviewed):
+    model = Model.load(reviewed.models.live().folder)
+    first = model.complete(min_credence=0, top=3).to_frame().select("head", "relation", "tail")
+    reviewed.import_beliefs(first.head(1), source="more")
+    reviewed.decide(*first.row(1), "reject")
+    without = model.complete(min_credence=0, top=3, exclude=reviewed.settled()).to_frame()
+    assert without.row(0)[:3] == first.row(2)
+    assert not set(without.select("head", "relation", "tail").rows()) & set(first.rows()[:2])
+
+
+def test_models_and_accounts_by_command(reviewed, doxa_command, tmp_path):
+    place = reviewed.place
+    other = shutil.copytree(reviewed.models.live().folder, tmp_path / "other")
+    reviewed.models.register(other, reviewed.snapshot(), sha256=checksum(other), reason="worse on valid")
+    assert "version 2: worse on valid" in doxa_command("kb", "models", place)
+    assert "version 1 is retired" in doxa_command("kb", "publish", place, "2")
+    assert [one["state"] for one in json.loads(doxa_command("kb", "models", place, "--json"))] == ["retired", "live"]
+    manifest = other / "model.json"
+    manifest.write_text(signed(json.loads(manifest.read_text()) | {"curve": []}))
+    with pytest.raises(BadModel, match="another model was written there"):
+        living.update_live(reviewed)
+    assert reviewed.models.register(other, reviewed.snapshot()).state == "live"
+    token = doxa_command("kb", "account", "add", place, "eve", "--role", "reader").splitlines()[-1]
+    assert reviewed.accounts.of_token(token) == ("eve", "reader")
+    assert "eve" in doxa_command("kb", "account", "list", place)
+    doxa_command("kb", "account", "remove", place, "eve")
+    assert reviewed.accounts.of_token(token) is None
+    assert "publish model version 2" in doxa_command("kb", "account", "log", place)
+
+
+def test_an_update_overtaken_by_another_stays_a_candidate(reviewed, tmp_path):
+    models = reviewed.models
+    second = models.register(tmp_path / "b", 1, state="live", parent=models.live().id)
+    third = models.register(tmp_path / "c", 1, state="live", parent=1)
+    assert (second.state, third.state) == ("live", "candidate")
+    assert "version 2 has become live meanwhile" in third.reason
+
+
+def test_update_refuses_folders_of_other_models(reviewed, tmp_path):
+    live = reviewed.models.live().folder
+    with pytest.raises(UsageError, match="is the live model"):
+        living.update_live(reviewed, live)
+    with pytest.raises(UsageError, match="already holds a model"):
+        living.update_live(reviewed, shutil.copytree(live, tmp_path / "other"))

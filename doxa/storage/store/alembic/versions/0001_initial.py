@@ -29,6 +29,7 @@ def _names() -> None:
         sa.ForeignKeyConstraint(["merged_into"], ["entity.id"], name=op.f("fk_entity_merged_into")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_entity")),
         sa.UniqueConstraint("name", name=op.f("uq_entity_name")),
+        sa.UniqueConstraint("iri", name=op.f("uq_entity_iri")),
     )
     op.create_index(op.f("ix_entity_merged_into"), "entity", ["merged_into"], unique=False)
     op.create_table(
@@ -40,6 +41,7 @@ def _names() -> None:
         sa.ForeignKeyConstraint(["merged_into"], ["relation.id"], name=op.f("fk_relation_merged_into")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_relation")),
         sa.UniqueConstraint("name", name=op.f("uq_relation_name")),
+        sa.UniqueConstraint("iri", name=op.f("uq_relation_iri")),
     )
     op.create_index(op.f("ix_relation_merged_into"), "relation", ["merged_into"], unique=False)
     op.create_table(
