@@ -191,6 +191,6 @@ def check_models(kb, done):
     assert len(live) == 1, versions
     for number in {live[0].id, max(versions), *(report["version"] for report in done if "version" in report)}:
         assert number in versions, f"lost: version {number}"
-        model = Model.load(versions[number].folder)
+        model = Model.load(kb.models.folder_of(versions[number]))
         stored = model.origin.get("store", {}).get("snapshot", versions[number].snapshot)
         assert stored == versions[number].snapshot, f"version {number} is the model of snapshot {stored}"

@@ -23,6 +23,9 @@ LEASE = 0.3
 PROPOSED = 40
 """Proposals of a batch."""
 
+TIMEOUT = 600
+"""Seconds to wait for another process: machines that run tests may be very busy."""
+
 
 def squares():
     """The names of entities that all stores know."""
@@ -72,15 +75,15 @@ def train_model(kb, folder):
     doxa.fit(kb.beliefs("train"), valid=kb.beliefs("valid"), score="translation", **settings).save(folder)
 
 
-def propose(kb, chance, token, overlap=0.1):
-    """Put a batch of proposals into the queue; how many there are of them."""
+def propose(kb, chance, token, overlap=0.1, relation=""):
+    """Put a batch of proposals into the queue, with a relation of their own by default; how many there are of them."""
     import polars as pl
 
     pairs = [(chance.choice(squares()), chance.choice(squares())) for _ in range(PROPOSED)]
     table = pl.DataFrame(
         {
             "head": [head for head, _ in pairs],
-            "relation": [f"made by {token}"] * len(pairs),
+            "relation": [relation or f"made by {token}"] * len(pairs),
             "tail": [tail for _, tail in pairs],
             "credence": [round(chance.random(), 3) for _ in pairs],
         }
@@ -94,7 +97,8 @@ class Worker:
     def __init__(self, place, name, seed, models, file):
         from doxa.storage.store.knowledge_base import KnowledgeBase
 
-        self.kb, self.name, self.models, self.file = KnowledgeBase(place, curator=name), name, models, file
+        self.kb, self.name = KnowledgeBase(place, curator=name, timeout=TIMEOUT), name
+        self.models, self.file = models, file
         self.chance, self.count = random.Random(seed), 0
 
     def report(self, **values):
