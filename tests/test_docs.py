@@ -150,7 +150,7 @@ def test_commands_options_and_settings_of_the_docs_exist(page):
     text = (ROOT / page).read_text()
     for line in re.findall(r"(?:^\$ |`|^    |^ +|/bin/)doxa ([a-z][^`\n]*)", text, re.MULTILINE):
         words = line.split()
-        path = next((tuple(words[:count]) for count in (2, 1) if tuple(words[:count]) in known), None)
+        path = next((tuple(words[:count]) for count in (3, 2, 1) if tuple(words[:count]) in known), None)
         assert path or words[0] in ("data", "review"), f"doxa {line}"
         if path:
             assert set(re.findall(r"(?<!\S)--[a-z][a-z-]*", line)) <= known[path] | {"--help"}, f"doxa {line}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,7 +28,7 @@ from doxa.errors import DoxaError, UsageError
 if TYPE_CHECKING:
     import polars as pl
 
-    from doxa.curation.complete import SearchProgress
+    from doxa.curation.complete import Proposals, SearchProgress
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
 RelationsOption = Annotated[
@@ -64,11 +64,13 @@ def _opened(into: str) -> KnowledgeBase | None:
     return open_store(into) if into else None
 
 
-def _into_queue(kb: KnowledgeBase, table: pl.DataFrame, kind: str, model: Path, overlap: float) -> None:
-    """Put proposals into the review queue of a knowledge base."""
+def _into_queue(
+    kb: KnowledgeBase, table: pl.DataFrame, kind: str, model: Path, overlap: float, settings: dict[str, Any]
+) -> None:
+    """Put proposals into the review queue of a knowledge base; the run remembers the settings."""
     from doxa.render import terminal
 
-    number = kb.queue.propose(table, kind, model=str(model), overlap=overlap)
+    number = kb.queue.propose(table, kind, model=str(model), settings=settings, overlap=overlap)
     left = len(table) - number
     why = "decided or being reviewed" if kind == "missing" else "decided, not in the knowledge base or being reviewed"
     terminal.say(f"{kb.place}: {number:,} proposals for review" + (f"; {left:,} left out: {why}" if left else ""))
@@ -147,17 +149,25 @@ def complete(
         formats.write(to_review(proposals.to_frame(), "missing", loaded), out, prefixes=loaded.vocabularies.prefixes)
         unfinished.unlink(missing_ok=True)
     terminal.say(f"{out or into}: {len(proposals):,} new belief{'' if len(proposals) == 1 else 's'}")
-    if len(proposals):
-        first, last = proposals.credence[0], proposals.credence[-1]
-        expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
-        terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
-        terminal.say(proposals.basis)
-        if kb is not None:
-            _into_queue(kb, proposals.to_frame(), "missing", model, share)
-        else:
-            terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
-    else:
+    if not len(proposals):
         terminal.remark(f"none has a credence of {min_credence:g} or more; a smaller --min-credence may show some")
+        return
+    _describe(proposals)
+    if kb is not None:
+        settings = {"top": top, "min_credence": min_credence, "base_rate": base_rate, "overlap": share}
+        _into_queue(kb, proposals.to_frame(), "missing", model, share, settings)
+    else:
+        terminal.say("review them as accept, reject or unsure, then run `doxa review apply`")
+
+
+def _describe(proposals: Proposals) -> None:
+    """Print the credence of proposals, and what it means."""
+    from doxa.render import terminal
+
+    first, last = proposals.credence[0], proposals.credence[-1]
+    expected = "" if proposals.expected_right is None else f"; {proposals.expected_right:,.0f} expected to be right"
+    terminal.say(f"credence {first:.3f} to {last:.3f}{expected}")
+    terminal.say(proposals.basis)
 
 
 def audit(
@@ -208,12 +218,11 @@ def audit(
     if suspects.unseen:
         terminal.remark(f"Note: {suspects.unseen:,} beliefs have names the model never saw; they are not judged")
     if suspects.expected_wrong is not None:
-        condition = f"where {suspects.base_rate:.3g} of the audited beliefs are true (--base-rate)"
-        terminal.say(
-            f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong {condition}"
-        )
+        expected = f"{suspects.expected_wrong:,.0f} of {len(suspects):,} suspects are expected to be wrong"
+        terminal.say(f"{expected} where {suspects.base_rate:.3g} of the audited beliefs are true (--base-rate)")
     if kb is not None:
-        _into_queue(kb, suspects.to_frame(), "suspect", model, share)
+        settings = {"top": top, "base_rate": base_rate, "overlap": share}
+        _into_queue(kb, suspects.to_frame(), "suspect", model, share, settings)
     if out is not None:
         formats.write(to_review(suspects.to_frame(), "suspect", loaded), out, prefixes=loaded.vocabularies.prefixes)
         terminal.say(f"{out}: {len(suspects):,} suspects")

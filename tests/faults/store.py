@@ -34,7 +34,7 @@ def places(folder):
         print(f"PostgreSQL: skipped, {reason}", flush=True)
         yield makers
         return
-    with databases.postgres(folder / "postgres") as url:
+    with databases.postgres() as url:
         makers["postgres"] = lambda number: databases.with_options(url, schema=f"kill_{os.getpid()}_{number}")
         yield makers
 

@@ -28,8 +28,8 @@ TIMEOUT = 600
 
 
 def squares():
-    """The names of entities that all stores know."""
-    return [f"s{number}" for number in range(25)]
+    """The names of entities that all stores know: those of the board."""
+    return [f"{number % 5},{number // 5}" for number in range(25)]
 
 
 def rows_of(token):
@@ -41,7 +41,7 @@ def rows_of(token):
          for _ in range(chance.randint(1, 60))]
         for _ in range(chance.randint(1, 4))
     ]  # fmt: skip
-    blocks[-1].append((f"{token}-x", "near", "s0", f"said by {token}", 0.5))
+    blocks[-1].append((f"{token}-x", "near", "0,0", f"said by {token}", 0.5))
     return blocks
 
 

@@ -14,12 +14,12 @@ SPLIT = {"valid": 0.2, "test": 0.2}
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
+def postgres():
     """The URL of a PostgreSQL database."""
     reason = databases.why_no_postgres()
     if reason:
         pytest.skip(reason)
-    with databases.postgres(tmp_path_factory.mktemp("postgres")) as url:
+    with databases.postgres() as url:
         yield url
 
 
