@@ -56,8 +56,8 @@ test-browser: install  ## the page in a real Chromium, which is installed when r
 	$(BIN)/python -m pytest -m browser tests/browser
 
 SCALE ?= 1
-test-faults: install  ## kills, failing writes, flipped bits, forged manifests; SCALE=0.05 for a short run
-	$(BIN)/python -m tests.faults --scale $(SCALE)
+test-faults: install  ## kills, failing writes, flipped bits, reviewers at once; SCALE=0.05 is short, PARTS='store reviewers'
+	$(BIN)/python -m tests.faults $(PARTS) --scale $(SCALE)
 
 mutants: install  ## put known faults into a copy of doxa and see the named test of each fail (a few minutes)
 	$(BIN)/python -m tests.mutants

@@ -10,7 +10,8 @@ facts among the candidates is
 
     credence = min(MOST, M / V · g / (1 − g))
 
-M cannot be learned from a knowledge base. It is stated as the base rate, M / (M + facts of training).
+M cannot be learned from a knowledge base. It is stated as the base rate, M / (M + facts of training). Decisions about
+proposals tell how far it is off: they move the log odds of credence (`doxa.calibration.labels`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates, hidden_candidates
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_shares
+from doxa.calibration.labels import Adjustment, fit_adjustment, logistic
 from doxa.calibration.rules import RuleWeights
 from doxa.calibration.thresholds import Numbers
 from doxa.data.triples import TripleIndex
@@ -74,7 +76,8 @@ class ProposalCurve:
 
     `rough` (9,) are weights and offset of the rough fit, by which hopeless candidates are dropped early. `ceiling` is
     the highest share of hidden facts among at least SUPPORT candidates: no curve is trusted beyond it. `scale` is the
-    share of the candidates that the curve was fitted to over that of the hidden facts.
+    share of the candidates that the curve was fitted to over that of the hidden facts. `adjustment` is what decided
+    proposals changed.
     """
 
     rough: Numbers
@@ -83,6 +86,7 @@ class ProposalCurve:
     ceiling: float
     scale: float
     count: int
+    adjustment: Adjustment | None = None
 
     @classmethod
     def fit(
@@ -127,11 +131,22 @@ class ProposalCurve:
 
     def credence(self, table: CandidateTable, missing: float) -> Numbers:
         """The probability that each candidate is one of `missing` missing facts, (n,)."""
-        return np.minimum(missing / self.count * self.odds(table), MOST)
+        credence = np.minimum(missing / self.count * self.odds(table), MOST)
+        if self.adjustment is None:
+            return credence
+        return np.minimum(logistic(self.adjustment.apply(_logit(credence), table.relation)), MOST)
+
+    def adjust(self, credence: Numbers, relation: Ids, true: NDArray[np.bool_]) -> ProposalCurve:
+        """The same, moved by decided proposals, (n,) each, with the credence that they had."""
+        change = fit_adjustment(_logit(credence), relation, true, len(self.curve.slopes))
+        return replace(self, adjustment=change.after(self.adjustment))
 
     def grow(self, relations: int) -> ProposalCurve:
         """The same with `relations` more relations, which use what was fitted over all relations."""
-        return replace(self, weights=self.weights.grow(relations), curve=self.curve.grow(relations))
+        adjustment = self.adjustment and self.adjustment.grow(relations)
+        return replace(
+            self, weights=self.weights.grow(relations), curve=self.curve.grow(relations), adjustment=adjustment
+        )
 
     def as_dict(self, names: Callable[[int], str]) -> dict[str, Any]:
         """Plain data for the model folder; relations by name."""
@@ -142,11 +157,13 @@ class ProposalCurve:
             "ceiling": self.ceiling,
             "scale": self.scale,
             "count": self.count,
+            "adjustment": self.adjustment and self.adjustment.as_dict(names),
         }
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any], relations: int, ids: Callable[[list[str]], Ids]) -> ProposalCurve:
         """The inverse of `as_dict`."""
+        adjustment = stored.get("adjustment")  # model folders of earlier versions have none
         return cls(
             rough=np.array(stored["rough"], float),
             weights=RuleWeights.from_dict(stored["weights"], relations, ids),
@@ -154,6 +171,7 @@ class ProposalCurve:
             ceiling=float(stored["ceiling"]),
             scale=float(stored["scale"]),
             count=int(stored["count"]),
+            adjustment=adjustment and Adjustment.from_dict(adjustment, relations, ids),
         )
 
 
@@ -273,6 +291,11 @@ def _ceiling(share: Numbers, right: NDArray[np.bool_]) -> float:
     count = np.arange(1, len(order) + 1)
     shares = np.cumsum(right[order]) / (count + 0.5)
     return float(shares[min(SUPPORT, len(order)) - 1 :].max())
+
+
+def _logit(credence: Numbers) -> Numbers:
+    bounded = np.clip(credence, 1e-9, MOST)
+    return np.asarray(np.log(bounded / (1 - bounded)))
 
 
 def _rough_odds(rough: Numbers, table: CandidateTable) -> Numbers:

@@ -2,7 +2,8 @@
 
     learned       facts of train that the model does not know
     retracted     facts that the model knows and the knowledge base no longer holds
-    labels        decided proposals, which move credence and thresholds
+    labels        decided suspects, which move credence and thresholds
+    proposals     decided proposals of new facts, which move the credence of further proposals
     negatives     rejected proposals, which the refit pushes away
 
 The new version is live if no 95 % paired-bootstrap interval of MRR or Brier score on the valid split lies wholly on the
@@ -31,6 +32,12 @@ from doxa.storage import folders
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.moment import Moment
 from doxa.storage.store.publishing import ModelVersion, checksum
+
+SPEED = 2.0
+"""Factor on the steps of trained rows: lower than that of `update`, since reviewed facts are few beside the known ones.
+
+On the atlas, learning 490 accepted facts changed the MRR on valid by -0.0007 with 2, by -0.0020 with 8, and on test by
++0.0026 and +0.0017."""
 
 CHECKED = {("entity", "mrr"): 1, ("calibration", "brier"): -1}
 """Metrics that must not get worse; 1 = higher is better."""
@@ -72,11 +79,12 @@ class Changes:
     new: pl.DataFrame | None
     retracted: pl.DataFrame | None
     labels: pl.DataFrame | None
+    proposals: pl.DataFrame | None
     negatives: pl.DataFrame | None
 
     @property
     def empty(self) -> bool:
-        return self.new is None and self.retracted is None and self.labels is None
+        return all(part is None for part in (self.new, self.retracted, self.labels, self.proposals))
 
 
 def update_live(
@@ -107,7 +115,8 @@ def update_live(
     if changes.empty:
         return None
     result = update(old, changes.new, changes.retracted, changes.labels, negatives=changes.negatives, epochs=epochs,
-                    seed=seed, report=report)  # fmt: skip
+                    speed=SPEED, seed=seed, report=report)  # fmt: skip
+    result = _with_decided(result, changes.proposals)
     model = _with_valid(result.model, parts["valid"])
     model = replace(model, origin=model.origin | {"store": _origin(kb, snapshot)})
     comparison, reason, worse = judge_update(old, model, parts["valid"], seed)
@@ -187,11 +196,29 @@ def changes_since(model: Model, parts: dict[str, Beliefs], labels: pl.DataFrame)
         & pl.col("relation").is_in(pl.concat([relations, expected["relation"]]).unique().implode())
     )  # fmt: skip
     negatives = usable.filter(pl.col("label") == -1).select(TRIPLE)
+    suspects = usable.join(known, on=TRIPLE, how="semi", maintain_order="left").drop("credence")
+    proposals = usable.join(known, on=TRIPLE, how="anti", maintain_order="left").drop_nulls("credence")
 
     def present(frame: pl.DataFrame) -> pl.DataFrame | None:
         return frame if len(frame) else None
 
-    return Changes(present(new), present(retracted), present(usable), present(negatives))
+    return Changes(present(new), present(retracted), present(suspects), present(proposals), present(negatives))
+
+
+def _with_decided(result: UpdateResult, decided: pl.DataFrame | None) -> UpdateResult:
+    """The update with the credence of proposals moved by decided ones.
+
+    They do not move the credence of other beliefs: all of them are credible, so they are no sample of these.
+    """
+    if decided is None:
+        return result
+    model, counts = result.model, result.counts | {"labels": result.counts["labels"] + len(decided)}
+    curve = model.calibration.proposals
+    if curve is not None:
+        relation = model.vocabularies.relations.ids(decided["relation"])
+        curve = curve.adjust(decided["credence"].to_numpy(), relation, (decided["label"] == 1).to_numpy())
+        model = replace(model, calibration=replace(model.calibration, proposals=curve))
+    return replace(result, model=model, counts=counts)
 
 
 def _with_valid(model: Model, valid: Beliefs) -> Model:

@@ -22,6 +22,7 @@ import polars as pl
 import torch
 from numpy.typing import NDArray
 
+from doxa.config import Settings
 from doxa.curation.grow import make_room
 from doxa.curation.refit import MovableRows, Refit
 from doxa.data.batch import Batch
@@ -124,6 +125,7 @@ def update(
     *,
     negatives: Any = None,
     epochs: int = EPOCHS,
+    speed: float = SPEED,
     seed: int = 0,
     report: Report | None = None,
 ) -> UpdateResult:
@@ -131,11 +133,11 @@ def update(
 
     `labels`, beliefs labeled 1 and -1, move credence and thresholds as far as their number carries
     (`doxa.calibration.labels`). `negatives` are rejected beliefs that the model never knew: they are pushed away like
-    retracted ones. Each of the four is anything `Beliefs.of` takes. `report` receives the finished share of the work
-    and a line of text.
+    retracted ones. Each of the four is anything `Beliefs.of` takes. `speed` is a factor on the steps of trained rows.
+    `report` receives the finished share of the work and a line of text.
     """
     start = time.monotonic()
-    if new is None and retracted is None and labels is None:
+    if new is None and retracted is None and labels is None and negatives is None:
         raise UsageError("nothing to update with: neither new beliefs, nor retracted ones, nor labels")
     labeled = None if labels is None else Beliefs.of(labels)
     if labeled is not None and labeled.label is None:
@@ -148,7 +150,7 @@ def update(
     before = _answers(model, sample, grown)
     pushed = removed if negatives is None else Beliefs.concat([removed, _hard_negatives(grown, negatives)])
     if len(new_beliefs) or len(pushed):
-        _learn(model, grown, new_beliefs, pushed, epochs, seed, report)
+        _learn(model, grown, new_beliefs, pushed, epochs, speed, seed, report)
     moved: dict[str, float] = {}
     if labeled is not None:
         grown, moved = _recalibrate(grown, labeled)
@@ -204,10 +206,17 @@ def _without(grown: Model, removed: Beliefs) -> Model:
 
 
 def _learn(
-    model: Model, grown: Model, new: Beliefs, removed: Beliefs, epochs: int, seed: int, report: Report | None
+    model: Model,
+    grown: Model,
+    new: Beliefs,
+    removed: Beliefs,
+    epochs: int,
+    speed: float,
+    seed: int,
+    report: Report | None,
 ) -> None:
     """Fit the movable rows of the grown model, in place."""
-    settings = model.settings
+    settings = _refit_settings(model, new)
     update_words(grown.pbe, new, settings)
     random = np.random.default_rng([seed, 14])
     size = settings.batch_size or 512
@@ -219,7 +228,7 @@ def _learn(
     )
     refit = Refit(grown.pbe, settings, movable, grown.trained_facts)
     old = np.arange(len(new), len(beliefs))
-    _estimate_adagrad_sums(refit, beliefs, old, settings.epochs, size, random)
+    _estimate_adagrad_sums(refit, beliefs, old, settings.epochs, size, speed, random)
     replay = min(len(old), REPLAY * max(len(new), 50 * len(removed)))
     total = epochs * max(1, -(-(len(new) + replay) // size))
     step = 0
@@ -235,6 +244,18 @@ def _learn(
                 report(step / total, f"{len(new):,} new, {replay:,} old beliefs a pass")
 
 
+def _refit_settings(model: Model, new: Beliefs) -> Settings:
+    """The settings of training, without the relation term where words were part of it and the beliefs here have none.
+
+    Without the words, the entities alone would have to tell the relation, and old facts would rank lower.
+    """
+    settings = model.settings
+    words = len(model.vocabularies.words) and not len(new.mention.values)
+    if words and settings.head_weight + settings.tail_weight > 0:
+        return settings.changed(relation_weight=0.0)
+    return settings
+
+
 def _with_old(grown: Model, new: Beliefs, removed: Beliefs) -> Beliefs:
     """The new beliefs, followed by the old facts that share an entity or a relation with a new or retracted one."""
     changed = np.concatenate([new.triples, removed.triples])
@@ -244,7 +265,12 @@ def _with_old(grown: Model, new: Beliefs, removed: Beliefs) -> Beliefs:
     relations[changed[:, Slot.RELATION]] = True
     facts = grown.trained_facts.without(new.triples).triples
     related = entities[facts[:, ENTITY_SLOTS]].any(axis=1) | relations[facts[:, Slot.RELATION]]
-    return Beliefs.concat([new, Beliefs.from_triples(grown.vocabularies, facts[related])])
+    old = Beliefs.from_triples(grown.vocabularies, facts[related])
+    if len(grown.known_confidence):
+        confidence = np.empty(len(grown.trained_facts))
+        confidence[grown.trained_facts.rows_of(grown.train)] = grown.known_confidence[: len(grown.train)]
+        old = replace(old, confidence=confidence[grown.trained_facts.rows_of(old.triples)])
+    return Beliefs.concat([new, old])
 
 
 def _batches(count: int, size: int, random: np.random.Generator) -> list[Ids]:
@@ -253,7 +279,7 @@ def _batches(count: int, size: int, random: np.random.Generator) -> list[Ids]:
 
 
 def _estimate_adagrad_sums(
-    refit: Refit, beliefs: Beliefs, old: Ids, epochs: int, size: int, random: np.random.Generator
+    refit: Refit, beliefs: Beliefs, old: Ids, epochs: int, size: int, speed: float, random: np.random.Generator
 ) -> None:
     """Estimate the sums of squares that training on the old beliefs left, by steps of size 0."""
     batches = _batches(len(old), size, random)[:WARMUP_BATCHES]
@@ -261,7 +287,7 @@ def _estimate_adagrad_sums(
         refit.step(beliefs, old[rows], 0.0, random)
     seen = sum(map(len, batches))
     for total in refit.optimizer.sums.values():
-        total.mul_(epochs * len(old) / max(seen, 1) / SPEED**2)
+        total.mul_(epochs * len(old) / max(seen, 1) / speed**2)
 
 
 def _unlearn(refit: Refit, removed: Beliefs, random: np.random.Generator) -> None:

@@ -153,6 +153,22 @@ def test_more_missing_facts_raise_every_credence_in_proportion(monkeypatch):
     assert (curve.credence(world.table, 1e6) == proposals.MOST).sum() > 10
 
 
+def test_decided_proposals_correct_a_wrong_base_rate(monkeypatch):
+    world = SimulatedWorld(7, 0.5, count=30_000)
+    curve, stated = world.fit(monkeypatch), world.missing / 3
+    credence = curve.credence(world.table, stated)
+    best = np.argsort(-credence)[:1200]
+    decided, others = best[::2], best[1::2]
+    adjusted = curve.adjust(credence[decided], world.table.relation[decided], world.right[decided])
+    truth = world.right[others].mean()
+    assert credence[others].mean() < 0.6 * truth
+    assert abs(adjusted.credence(world.table, stated)[others].mean() - truth) < 0.05
+    names = Vocabulary(pl.Series([f"r{i}" for i in range(RELATIONS)], dtype=pl.String), "relation")
+    stored = adjusted.as_dict(names.names.to_list().__getitem__)
+    again = ProposalCurve.from_dict(stored, RELATIONS, lambda texts: names.ids(pl.Series(texts)))
+    assert np.array_equal(again.credence(world.table, 500.0), adjusted.credence(world.table, 500.0))
+
+
 def test_a_base_rate_is_a_share_of_all_facts():
     assert missing_facts(900, 0.1) == pytest.approx(100)
     assert missing_facts(100, 0.5) == pytest.approx(100)

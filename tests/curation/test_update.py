@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from doxa.calibration.judge import Judge
-from doxa.curation.update import update
+from doxa.curation.update import _refit_settings, _with_old, update
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.errors import DoxaError, UsageError
@@ -187,3 +187,14 @@ def test_the_confidence_of_facts_goes_with_them():
     }
     rows = table.with_columns(confidence=every.confidence).rows()
     assert confidence == pytest.approx({row[:3]: row[-1] for place, row in enumerate(rows) if place != 10})
+    nothing = every.take(np.zeros(0, np.int64)).encode(vocabularies)
+    old = _with_old(updated, every.take(np.arange(4)).encode(vocabularies), nothing).take(np.arange(4, 12))
+    assert old.confidence.tolist() == pytest.approx([confidence[row[:3]] for row in old.to_frame().rows()])
+
+
+def test_beliefs_without_words_do_not_train_the_relation_term_of_a_model_with_words(model):
+    with_words = fit(Beliefs.from_frame(board(4)), seed=0, threads=1, **(SETTINGS | {"epochs": 1}))
+    plain, spoken = (Beliefs.from_frame(board(4, words=words)) for words in (False, True))
+    assert _refit_settings(with_words, plain).relation_weight == 0
+    assert _refit_settings(with_words, spoken).relation_weight == with_words.settings.relation_weight > 0
+    assert _refit_settings(model, plain) == model.settings

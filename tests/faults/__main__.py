@@ -1,17 +1,19 @@
-"""Run the fault harness: `python -m tests.faults [PART]… [--scale 1] [--seed N]`; without parts, all of it."""
+"""Run the fault harness: `python -m tests.faults [PART]… [--scale 1] [--seed N] [--json FILE]`; without parts, all."""
 
 import argparse
-import importlib.util
+import json
+import platform
 import random
 import signal
 import sys
+from pathlib import Path
 
-from tests.faults import folders, kills, tools, writes
+from tests.faults import folders, forks, kills, readers, reviewers, store, tools, writes
 
 SHORT = 0.002
 """Below this scale, writes of the first three commands fail, not of all."""
 
-PARTS = ("kills", "signals", "writes", "folders", "readers", "forks")
+PARTS = ("kills", "signals", "writes", "folders", "store", "reviewers", "readers", "forks")
 
 
 def main():
@@ -20,6 +22,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of trials")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--json", type=Path, help="file for the figures of store and reviewers")
     options = parser.parse_args()
     parts, scale, seed = options.parts or list(PARTS), options.scale, options.seed
     unknown = sorted(set(parts) - set(PARTS))
@@ -37,13 +40,32 @@ def main():
         faults += folders.run(max(1, round(3000 * scale)), max(1, round(3000 * scale)), seed)
     if "writes" in parts:
         faults += _writes(scale, seed)
-    for name in ("readers", "forks"):
-        if name in parts and importlib.util.find_spec(f"tests.faults.{name}"):
-            faults += importlib.import_module(f"tests.faults.{name}").run(scale, seed)
+    faults += _store(parts, scale, seed, options.json)
+    if "readers" in parts:
+        faults += readers.run(max(1, round(20_000 * scale)), seed)
+    if "forks" in parts:  # the last part: it uses polars and torch in this process
+        faults += forks.run(max(1, round(3 * scale)))
     for fault in faults:
         print(f"FAULT {fault}")
     print(f"{len(faults)} faults")
     return 1 if faults else 0
+
+
+def _store(parts, scale, seed, path):
+    """Kills and reviewers of a store, on each database; their figures go to the path."""
+    if not {"store", "reviewers"} & set(parts):
+        return []
+    faults, figures = [], {"seed": seed, "python": platform.python_version(), "machine": platform.machine()}
+    with tools.scratch() as folder, store.places(folder) as places:
+        if "store" in parts:
+            more, figures["kills"] = store.run(places, folder, max(3, round(store.FULL * scale)), seed)
+            faults += more
+        if "reviewers" in parts:
+            more, figures["review"] = reviewers.run(places, folder, max(1.0, reviewers.FULL * scale), seed)
+            faults += more
+    if path is not None:
+        path.write_text(json.dumps(figures, indent=1) + "\n")
+    return faults
 
 
 def _writes(scale, seed):

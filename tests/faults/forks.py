@@ -108,11 +108,9 @@ def in_threads(model, numbers, threads=8):
     return all(map(same, results, [answers(model, number) for number in numbers]))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
-    failed = 0
+def run(rounds):
+    """Compare all of them so many times; returns the faults, each as text."""
+    faults = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "model"
         model = make_model(folder)
@@ -127,11 +125,16 @@ def main():
             for name, check in checks.items():
                 began = time.monotonic()
                 fine = check()
-                failed += not fine
-                print(
-                    f"round {number + 1}, {name}: {'same' if fine else 'DIFFERENT'}, {time.monotonic() - began:.1f} s"
-                )
-    raise SystemExit(bool(failed))
+                result = f"round {number + 1}, {name}: {'same' if fine else 'DIFFERENT'}"
+                faults += [] if fine else [result]
+                print(f"{result}, {time.monotonic() - began:.1f} s")
+    return faults
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    raise SystemExit(bool(run(parser.parse_args().rounds)))
 
 
 if __name__ == "__main__":

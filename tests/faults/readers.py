@@ -151,6 +151,20 @@ def keep(number, seed, whole):
     return path
 
 
+def run(files, seed, workers=1):
+    """Read so many damaged files; returns the faults, each as text."""
+    print(f"seed {seed}", flush=True)
+    whole = list(seeds())
+    readers = Readers(seed, whole)
+    readers.run(list(range(files)), workers)
+    faults = [f"file {number}, {keep(number, seed, whole)}: {text}" for number, text in sorted(readers.faults.items())]
+    print(*faults, sep="\n")
+    counts = Counter(whole[number % len(whole)][0] for number in range(files))
+    print(f"seed {seed}: {files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")
+    print(f"{len(faults)} faults; slowest {max(readers.seconds, default=0):.1f} processor seconds")
+    return faults
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=20_000)
@@ -158,16 +172,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else time.time_ns() % 2**32
-    print(f"seed {seed}", flush=True)
-    whole = list(seeds())
-    readers = Readers(seed, whole)
-    readers.run(list(range(options.files)), options.workers)
-    for number, text in sorted(readers.faults.items()):
-        print(f"file {number}, {keep(number, seed, whole)}: {text}")
-    counts = Counter(whole[number % len(whole)][0] for number in range(options.files))
-    print(f"seed {seed}: {options.files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")
-    print(f"{len(readers.faults)} faults; slowest {max(readers.seconds, default=0):.1f} processor seconds")
-    raise SystemExit(bool(readers.faults))
+    raise SystemExit(bool(run(options.files, seed, options.workers)))
 
 
 if __name__ == "__main__":

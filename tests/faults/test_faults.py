@@ -24,6 +24,11 @@ def test_kills_and_damaged_folders():
     harness("kills", "folders", "--scale", "0.003")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_kills_and_reviewers_of_a_store():
+    harness("store", "reviewers", "--scale", "0.01")
+
+
 @pytest.mark.skipif(bool(writes.why_not()), reason=writes.why_not() or "writes can be made to fail")
 def test_failing_writes():
     harness("writes", "--scale", "0.001")

