@@ -1,7 +1,7 @@
 """docs/knowledge_base.md, command by command.
 
-Each line of a console block that begins with `$` is run. The lines below it are its output, in order; `…` stands for any
-number of lines. Times and fractions may differ.
+Each line of a console block that begins with `$` is run. The lines below it are its output, in order; `…` stands for
+any number of lines. Times and fractions may differ.
 """
 
 import io

