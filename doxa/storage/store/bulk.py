@@ -60,8 +60,7 @@ def frames(
     if is_postgres(connection):
         yield from (_copied if rows >= FETCHED else _streamed)(connection, query, schema, rows)
         return
-    cursor = connection.execute(query).cursor
-    assert cursor is not None
+    cursor: Any = connection.execute(query).cursor
     record = np.dtype([(name, np.int64 if name in integers else object) for name in schema])
     while len(batch := np.fromiter(islice(cursor, rows), record)):
         yield pl.DataFrame([_series(name, batch[name], kind) for name, kind in schema.items()])

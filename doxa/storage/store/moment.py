@@ -24,8 +24,8 @@ from doxa.storage.store.names import follow
 from doxa.storage.store.schema import ACCEPTED, KINDS, NAMED, SPLITS, TRAIN, assertion, belief, decision, run
 
 TRIPLE = ["head", "relation", "tail"]
-IDS = {"head": pl.Int64, "relation": pl.Int64, "tail": pl.Int64, "split": pl.Int8}
-DETAILS = {"mention": pl.String, "confidence": pl.Float64}
+IDS: dict[str, type[pl.DataType]] = {"head": pl.Int64, "relation": pl.Int64, "tail": pl.Int64, "split": pl.Int8}
+DETAILS: dict[str, type[pl.DataType]] = {"mention": pl.String, "confidence": pl.Float64}
 ROWS = dict.fromkeys(TRIPLE, pl.String) | DETAILS
 FEW = 1000
 """Rows of a block that are fetched to see whether there are any."""
