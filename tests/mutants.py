@@ -31,7 +31,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant("degree counted on known facts",
-           "inference/judgment.py", "encoded, model.trained_facts, memory", "encoded, model.known, memory",
+           "inference/rows.py", "beliefs, model.trained_facts, options", "beliefs, model.known, options",
            "calibration/test_unseen.py::test_validation_facts_do_not_count_in_the_degree_of_a_known_entity"),
     Mutant("unseen thresholds fitted on known facts",
            "calibration/judge.py", "fit_unseen_thresholds(facts, unseen)", "fit_unseen_thresholds(known, unseen)",
