@@ -20,7 +20,7 @@ VIEWS = {
     "entity": "#/entity?name=Lyon",
     "review": "#/review",
     "suspects": "#/suspects?relation=located+in",
-    "map": "#/map?most=2000",
+    "map": "#/map",
     "model": "#/model",
 }
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
@@ -36,7 +36,9 @@ def serve(store: str) -> tuple[Any, str]:
     from doxa.cli.serving import source_of
     from doxa.server.app import Options, create_app
 
-    config = uvicorn.Config(create_app(source_of(store), Options(token=TOKEN, owner="ada")), port=0, log_level="warning")
+    config = uvicorn.Config(
+        create_app(source_of(store), Options(token=TOKEN, owner="ada")), port=0, log_level="warning"
+    )
     server, socket = uvicorn.Server(config), config.bind_socket()
     threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True).start()
     while not server.started:
