@@ -20,7 +20,7 @@ VIEWS = {
     "entity": "#/entity?name=Lyon",
     "review": "#/review",
     "suspects": "#/suspects?relation=located+in",
-    "map": "#/map?most=2000",
+    "map": "#/map",
     "model": "#/model",
 }
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}

@@ -107,8 +107,8 @@ class Gate:
         if path in ("", "/") and b"token=" in scope.get("query_string", b""):
             return await self._log_in(scope, address)
         principal = await self._principal(headers, client)
-        if principal is None and is_page(path):
-            principal = NOBODY  # the page itself says what to do about a token of yesterday
+        if principal is None and is_page(path) and "authorization" not in headers:
+            principal = NOBODY  # the cookie of yesterday: the page itself says what to do
         if principal is None:
             return self._wrong_token(address)
         if not self.rate.take(principal.name if principal not in (NOBODY, VISITOR) else address):
