@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint test-slow test-cluster test-faults test-store test-browser screenshots mutants \
+.PHONY: help install demo serve test lint test-tour test-slow test-cluster test-faults test-store test-browser screenshots mutants \
 	fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
@@ -43,6 +43,9 @@ lint: install  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+test-tour: install  ## the demo, and everything that README shows
+	$(BIN)/python -m pytest -m tour
 
 test-slow: install  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow

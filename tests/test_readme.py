@@ -12,6 +12,8 @@ import pytest
 
 from tests.conftest import ROOT, shell
 
+pytestmark = pytest.mark.tour
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 

@@ -15,6 +15,8 @@ from doxa.demo import atlas
 from tests.demo.questions import CONFUSIONS, FALSE, KINDS, KNOWN, NEW, TRUE
 from tools.atlas.phrases import CLEAR, VAGUE
 
+pytestmark = pytest.mark.tour
+
 TRIPLE = ["head", "relation", "tail"]
 BEST, NOTICED = 3, 0.01
 """None of the best three answers may be absurd. A name of the wrong kind counts from a probability of 1 % on: the next
