@@ -20,7 +20,7 @@ VIEWS = {
     "entity": "#/entity?name=Lyon",
     "review": "#/review",
     "suspects": "#/suspects?relation=located+in",
-    "map": "#/map",
+    "map": "#/map?layout=pca",
     "model": "#/model",
 }
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}

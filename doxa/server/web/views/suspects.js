@@ -16,7 +16,7 @@ export function show(root, params, page) {
   const name = params.get("relation") ?? "", top = Number(params.get("top")) || 50;
   const field = nameField({ label: "Relation", kind: "relation", value: name, placeholder: "all relations", onchoose: (chosen) => go("suspects", { relation: chosen }) });
   const result = h("div", {});
-  put(root, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Suspects"), h("p", { class: "small" }, "Known beliefs that do not fit what the model has learned.")),
+  put(root, h("div", { class: "view-head" }, h("div", {}, h("h1", {}, "Suspects"), h("p", { class: "small" }, "Known beliefs that do not fit what the model has learned. The longer the bar, the more suspect.")),
     h("form", { class: "search", onsubmit: (event) => { event.preventDefault(); go("suspects", { relation: field.input.value.trim() }); } }, field.box)), result);
   load(result, recall("audit", { relation: name, top }), (found) => table(found, page, { relation: name, top }), "Auditing every known belief; the first time takes a while …");
   return { keys, pressed: (event) => moved(event, result) };
