@@ -46,8 +46,8 @@ function draw(explanation, whole) {
     whole ? verdict(explanation) : null,
     h("div", { class: "columns" },
       h("div", {}, terms(explanation, head, name, tail), words(explanation.mention)),
-      h("div", {}, influences(explanation.influences), similar(explanation.similar_facts, name)),
-      h("div", {}, instead(explanation, head, name, tail)),
+      h("div", {}, influences(explanation.influences)),
+      h("div", {}, instead(explanation, head, name, tail), similar(explanation.similar_facts, name)),
     ),
   ];
 }
@@ -55,7 +55,7 @@ function draw(explanation, whole) {
 function verdict({ credence, verdict: right, known }) {
   return h("p", { class: "verdict" }, "Credence ", h("strong", {}, percent(credence)), " ",
     badge(right ? "judged true" : "judged false", right ? "good" : "bad"), " ",
-    known ? badge("known", "known") : badge("not in the knowledge base"));
+    known ? badge("known", "known") : badge("new to the model"));
 }
 
 function terms(explanation, head, name, tail) {
