@@ -172,7 +172,7 @@ def draw(figures: dict[str, Any], path: Path) -> None:
     precision.legend(frameon=False)
     mrr.set(title="Filtered MRR on test", xlabel="round")
     error.set(title="ECE in the field (dotted: floor)", xlabel="round")
-    diagram.set(title="Credence shown and share accepted", xlabel="credence")
+    diagram.set(title="Credence and truth", xlabel="credence")
     figure.savefig(path, format="png", dpi=110)
 
 
