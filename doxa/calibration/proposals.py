@@ -11,7 +11,8 @@ facts among the candidates is
     credence = min(MOST, M / V · g / (1 − g))
 
 M cannot be learned from a knowledge base. It is stated as the base rate, M / (M + facts of training). Decisions about
-proposals tell how far it is off: they move the log odds of credence (`doxa.calibration.labels`).
+proposals move the log odds of credence (`doxa.calibration.labels`), but only those of about the credence that was
+decided on: the best proposals say little of the next ones.
 """
 
 from __future__ import annotations
@@ -71,13 +72,32 @@ MOST = 0.99
 
 
 @dataclass(frozen=True, eq=False)
+class LocalAdjustment:
+    """A change of log odds by labels whose log odds were from `low` to `high`.
+
+    Beyond them it fades within 1 + |change| of log odds, so that credence stays an increasing function of the score.
+    """
+
+    change: Adjustment
+    low: float
+    high: float
+
+    def apply(self, log_odds: Numbers, relation: Ids) -> Numbers:
+        """The new log odds, (n,)."""
+        near = np.clip(log_odds, self.low, self.high)
+        change = self.change.apply(near, relation) - near
+        fading = 1 - np.abs(log_odds - near) / (1 + np.abs(change))
+        return np.asarray(log_odds + np.maximum(fading, 0.0) * change)
+
+
+@dataclass(frozen=True, eq=False)
 class ProposalCurve:
     """From the features of a candidate to the number of hidden facts per candidate, of `count` validation facts.
 
     `rough` (9,) are weights and offset of the rough fit, by which hopeless candidates are dropped early. `ceiling` is
     the highest share of hidden facts among at least SUPPORT candidates: no curve is trusted beyond it. `scale` is the
-    share of the candidates that the curve was fitted to over that of the hidden facts. `adjustment` is what decided
-    proposals changed.
+    share of the candidates that the curve was fitted to over that of the hidden facts. `decided` is what decided
+    proposals changed, in order.
     """
 
     rough: Numbers
@@ -86,7 +106,7 @@ class ProposalCurve:
     ceiling: float
     scale: float
     count: int
-    adjustment: Adjustment | None = None
+    decided: tuple[LocalAdjustment, ...] = ()
 
     @classmethod
     def fit(
@@ -132,21 +152,22 @@ class ProposalCurve:
     def credence(self, table: CandidateTable, missing: float) -> Numbers:
         """The probability that each candidate is one of `missing` missing facts, (n,)."""
         credence = np.minimum(missing / self.count * self.odds(table), MOST)
-        if self.adjustment is None:
-            return credence
-        return np.minimum(logistic(self.adjustment.apply(_logit(credence), table.relation)), MOST)
+        for change in self.decided:
+            credence = np.minimum(logistic(change.apply(_logit(credence), table.relation)), MOST)
+        return credence
 
     def adjust(self, credence: Numbers, relation: Ids, true: NDArray[np.bool_]) -> ProposalCurve:
         """The same, moved by decided proposals, (n,) each, with the credence that they had."""
-        change = fit_adjustment(_logit(credence), relation, true, len(self.curve.slopes))
-        return replace(self, adjustment=change.after(self.adjustment))
+        if not len(true):
+            return self
+        log_odds = _logit(credence)
+        change = fit_adjustment(log_odds, relation, true, len(self.curve.slopes))
+        return replace(self, decided=(*self.decided, LocalAdjustment(change, log_odds.min(), log_odds.max())))
 
     def grow(self, relations: int) -> ProposalCurve:
         """The same with `relations` more relations, which use what was fitted over all relations."""
-        adjustment = self.adjustment and self.adjustment.grow(relations)
-        return replace(
-            self, weights=self.weights.grow(relations), curve=self.curve.grow(relations), adjustment=adjustment
-        )
+        decided = tuple(replace(one, change=one.change.grow(relations)) for one in self.decided)
+        return replace(self, weights=self.weights.grow(relations), curve=self.curve.grow(relations), decided=decided)
 
     def as_dict(self, names: Callable[[int], str]) -> dict[str, Any]:
         """Plain data for the model folder; relations by name."""
@@ -157,13 +178,13 @@ class ProposalCurve:
             "ceiling": self.ceiling,
             "scale": self.scale,
             "count": self.count,
-            "adjustment": self.adjustment and self.adjustment.as_dict(names),
+            "decided": [one.change.as_dict(names) | {"low": one.low, "high": one.high} for one in self.decided],
         }
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any], relations: int, ids: Callable[[list[str]], Ids]) -> ProposalCurve:
         """The inverse of `as_dict`."""
-        adjustment = stored.get("adjustment")  # model folders of earlier versions have none
+        decided = stored.get("decided", [])  # model folders of earlier versions have none
         return cls(
             rough=np.array(stored["rough"], float),
             weights=RuleWeights.from_dict(stored["weights"], relations, ids),
@@ -171,7 +192,10 @@ class ProposalCurve:
             ceiling=float(stored["ceiling"]),
             scale=float(stored["scale"]),
             count=int(stored["count"]),
-            adjustment=adjustment and Adjustment.from_dict(adjustment, relations, ids),
+            decided=tuple(
+                LocalAdjustment(Adjustment.from_dict(one, relations, ids), float(one["low"]), float(one["high"]))
+                for one in decided
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from doxa.calibration import proposals
 from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates, hidden_candidates
 from doxa.calibration.curves import MIN_LABELS
 from doxa.calibration.judge import Judge
+from doxa.calibration.labels import Adjustment
 from doxa.calibration.proposals import ProposalCurve, missing_facts
 from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
@@ -167,6 +168,21 @@ def test_decided_proposals_correct_a_wrong_base_rate(monkeypatch):
     stored = adjusted.as_dict(names.names.to_list().__getitem__)
     again = ProposalCurve.from_dict(stored, RELATIONS, lambda texts: names.ids(pl.Series(texts)))
     assert np.array_equal(again.credence(world.table, 500.0), adjusted.credence(world.table, 500.0))
+
+
+def test_decisions_move_the_credence_of_proposals_like_those_decided():
+    """Inside the range of the labels by their adjustment, far from it not at all, between in order."""
+    change = Adjustment(0.8, -1.5, np.array([0.0, 3.0]))
+    local = proposals.LocalAdjustment(change, 1.0, 3.0)
+    for relation in (0, 1):
+        x = np.linspace(-8, 9, 400)
+        ids = np.full(len(x), relation)
+        moved = local.apply(x, ids)
+        inside = (x >= 1) & (x <= 3)
+        assert np.allclose(moved[inside], change.apply(x, ids)[inside])
+        far = (x < -2.5) | (x > 6.5)
+        assert np.allclose(moved[far], x[far])
+        assert (np.diff(moved) > 0).all()
 
 
 def test_a_base_rate_is_a_share_of_all_facts():
