@@ -29,7 +29,7 @@ served/atlas.db: | install
 	$(BIN)/python -c "from pathlib import Path; from doxa.demo import atlas; atlas.write(Path('served/data'))"
 	$(BIN)/doxa kb init $@
 	$(BIN)/doxa kb import $@ served/data --source atlas
-	$(BIN)/doxa train $@ --out served/model --score translation
+	$(BIN)/doxa train $@ --out served/model --score translation --set dimension=100 --set scale=1.5 --set epochs=30
 	$(BIN)/doxa complete served/model --into $@ --top 500
 	$(BIN)/doxa audit served/model --into $@ --top 200 --show 0
 
