@@ -27,6 +27,7 @@ serve: served/atlas.db  ## put the demo's atlas into a knowledge base, train a m
 served/atlas.db: | install
 	rm -rf served && mkdir served
 	$(BIN)/python -c "from pathlib import Path; from doxa.demo import atlas; atlas.write(Path('served/data'))"
+	rm served/data/test.tsv  # these facts are missing, so that there is something to find
 	$(BIN)/doxa kb init $@
 	$(BIN)/doxa kb import $@ served/data --source atlas
 	$(BIN)/doxa train $@ --out served/model --score translation --set dimension=100 --set scale=1.5 --set epochs=30
