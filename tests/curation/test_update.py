@@ -194,7 +194,7 @@ def test_the_confidence_of_facts_goes_with_them():
 
 def test_beliefs_without_words_do_not_train_the_relation_term_of_a_model_with_words(model):
     with_words = fit(Beliefs.from_frame(board(4)), seed=0, threads=1, **(SETTINGS | {"epochs": 1}))
-    plain, spoken = (Beliefs.from_frame(board(4, words=words)) for words in (False, True))
+    plain, with_mentions = (Beliefs.from_frame(board(4, words=words)) for words in (False, True))
     assert _refit_settings(with_words, plain).relation_weight == 0
-    assert _refit_settings(with_words, spoken).relation_weight == with_words.settings.relation_weight > 0
+    assert _refit_settings(with_words, with_mentions).relation_weight == with_words.settings.relation_weight > 0
     assert _refit_settings(model, plain) == model.settings

@@ -92,12 +92,12 @@ def test_a_dataset_without_test_is_refused(data, tmp_path):
 
 def test_the_store_is_measured_beside_the_bare_database(tmp_path):
     answers = SimpleQueue()
-    store._measure(str(tmp_path / "kb.db"), str(tmp_path / "bare.db"), 3000, answers)
+    store._measure(str(tmp_path / "kb.db"), str(tmp_path / "plain.db"), 3000, answers)
     measured = answers.get()
     assert min(measured.values()) > 0
     for table in ("entity", "relation", "belief", "assertion", "belief_state"):
-        kb, bare = (count(tmp_path / name, table) for name in ("kb.db", "bare.db"))
-        assert kb == bare > 0
+        kb, plain = (count(tmp_path / name, table) for name in ("kb.db", "plain.db"))
+        assert kb == plain > 0
     assert count(tmp_path / "kb.db", "belief") == measured["beliefs"]
 
 

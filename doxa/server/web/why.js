@@ -80,7 +80,7 @@ function words(mention) {
 function influences(rows) {
   if (!rows.length) return null;
   const most = Math.max(...rows.map((row) => Math.abs(row.influence)), 1e-9);
-  return [h("h3", {}, "Learned from"), h("ul", { class: "facts weighed" }, rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail),
+  return [h("h3", {}, "Learned from"), h("ul", { class: "facts scored" }, rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail),
     bar(Math.abs(row.influence) / most, { kind: row.influence < 0 ? "against thin" : "thin", label: row.influence < 0 ? "against" : "" }))))];
 }
 

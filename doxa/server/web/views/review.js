@@ -132,13 +132,13 @@ class ReviewView {
   }
 
   quotes(card) {
-    const said = card.mentions.filter((one) => one.mention);
+    const quoted = card.mentions.filter((one) => one.mention);
     const reason = card.evidence.reason;
     const { head_rank: heads, tail_rank: tails } = card.evidence;
     const rank = heads && tails ? `Rank ${whole(tails)} among all tails and ${whole(heads)} among all heads.` : null;
-    if (!said.length && !reason && !rank) return null;
+    if (!quoted.length && !reason && !rank) return null;
     return h("div", { class: "quotes" }, reason ? h("p", {}, String(reason)) : null, rank ? h("p", {}, rank) : null,
-      said.map((one) => h("blockquote", {}, h("bdi", {}, one.mention), h("cite", {}, h("bdi", {}, one.uri), one.confidence !== null ? ` · confidence ${percent(one.confidence)}` : ""))));
+      quoted.map((one) => h("blockquote", {}, h("bdi", {}, one.mention), h("cite", {}, h("bdi", {}, one.uri), one.confidence !== null ? ` · confidence ${percent(one.confidence)}` : ""))));
   }
 
   other(card) {
