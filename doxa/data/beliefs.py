@@ -99,11 +99,20 @@ class Beliefs:
             if "label" in table.columns:
                 put("label", table["label"].cast(pl.Int8).to_numpy())
 
+        vocabularies = vocabularies or Vocabularies(entity.vocabulary(), relation.vocabulary(), word.vocabulary())
+        del entity, relation, word  # their memory serves the columns
+        return cls.from_columns(vocabularies, columns, texts, rows)
+
+    @classmethod
+    def from_columns(
+        cls, vocabularies: Vocabularies, columns: dict[str, list[NDArray[Any]]], texts: list[pl.Series], rows: int
+    ) -> Beliefs:
+        """Beliefs of columns in parts, which are joined one after the other and leave `columns`: ids of head, relation
+        and tail, with mentions `words` and their `lengths`, and where there are any confidence and label."""
+
         def whole(name: str, kind: type) -> NDArray[Any]:
             return np.concatenate(columns.pop(name), dtype=kind)
 
-        vocabularies = vocabularies or Vocabularies(entity.vocabulary(), relation.vocabulary(), word.vocabulary())
-        del entity, relation, word  # their memory serves the columns
         return cls(
             vocabularies=vocabularies,
             head=whole("head", np.int64),

@@ -8,7 +8,7 @@ from doxa.data.iris import Prefixes
 from doxa.formats.dataset import Dataset, dataset
 from doxa.formats.faults import OnError
 from doxa.formats.options import Options
-from doxa.formats.reading import blocks, inspect, read, read_frame
+from doxa.formats.reading import blocks, inspect, read_beliefs, read_frame
 from doxa.formats.writing import write, write_frames, write_parts
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "blocks",
     "dataset",
     "inspect",
-    "read",
+    "read_beliefs",
     "read_frame",
     "write",
     "write_frames",

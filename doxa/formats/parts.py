@@ -24,8 +24,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.data.beliefs import Beliefs, no_confidence
-from doxa.data.mentions import Ragged, encode_words, words
+from doxa.data.beliefs import Beliefs
+from doxa.data.mentions import encode_words, words
 from doxa.data.vocabulary import Vocabularies, Vocabulary, VocabularyBuilder
 
 Blocks = Callable[[Path], Iterator[pl.DataFrame]]
@@ -133,20 +133,6 @@ def _collected(folder: Path, names: dict[str, list[pl.Series]], files: int) -> B
             if name in rows.columns:
                 columns.setdefault(name, []).append(rows[name].cast(kind).to_numpy())
 
-    def whole(name: str, kind: type) -> NDArray[Any]:
-        return np.concatenate(columns.pop(name), dtype=kind)
-
     entities, relations = (Vocabulary(pl.concat(names[kind]), kind) for kind in ("entity", "relation"))
     vocabularies = Vocabularies(entities, relations, word.vocabulary())
-    return Beliefs(
-        vocabularies=vocabularies,
-        head=whole("head", np.int64),
-        relation=whole("relation", np.int64),
-        tail=whole("tail", np.int64),
-        mention=Ragged.from_lengths(whole("words", np.int64), whole("lengths", np.int64))
-        if texts
-        else Ragged.empty(total),
-        confidence=whole("confidence", np.float64) if "confidence" in columns else no_confidence(total),
-        label=whole("label", np.int8) if "label" in columns else None,
-        text=pl.concat(texts) if texts else None,
-    )
+    return Beliefs.from_columns(vocabularies, columns, texts, total)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,7 +12,6 @@ from typing import Any
 import polars as pl
 
 from doxa.data.beliefs import Beliefs
-from doxa.data.iris import Prefixes
 from doxa.data.profile import Profile, profile
 from doxa.errors import BadFile, one_of
 from doxa.formats import packing
@@ -25,30 +24,6 @@ from doxa.formats.registry import TABULAR, format_by_ending, format_to_read, mod
 
 PARALLEL_BYTES = 2**26
 """Bytes of a folder of files from which on several processes read it."""
-
-
-def read(
-    path: str | Path,
-    *,
-    on_error: OnError = "raise",
-    allow_zero_confidence: bool = False,
-    format: str = "",
-    delimiter: str = "",
-    header: str = "auto",
-    columns: str = "",
-    literals: str = "keep",
-    patterns: int = 3,
-    prefixes: Mapping[str, str] | None = None,
-    escapes: str = "no",
-) -> Beliefs:
-    """Read the beliefs of a file in any format, plain or compressed; `-` is standard input.
-
-    `on_error="skip"` leaves faulty lines out and logs their number. `allow_zero_confidence` accepts a confidence
-    of 0, which marks a belief as false. The other arguments are the fields of `doxa.formats.Options`; `prefixes`
-    adds to the well-known RDF prefixes.
-    """
-    options = Options(format, delimiter, header, columns, literals, patterns, Prefixes.of(prefixes), escapes)
-    return read_beliefs(path, on_error, allow_zero_confidence, options)
 
 
 def read_beliefs(

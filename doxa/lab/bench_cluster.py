@@ -32,7 +32,7 @@ def cluster(data: Path, dimension: int = 100, partitions: int = 8, address: str 
 
     In the first epoch, processes start and load compiled loops.
     """
-    beliefs = formats.read(formats.dataset(data).train).positives()
+    beliefs = formats.read_beliefs(formats.dataset(data).train).positives()
     conditions = f"{len(beliefs):,} beliefs, dimension {dimension}"
     values = {"score": "translation", "dimension": dimension, "epochs": EPOCHS, "threads": 1, "partitions": partitions}
     settings = planned(recipe(values), len(beliefs), len(beliefs.vocabularies.entities))

@@ -55,9 +55,10 @@ def read_beliefs(
     options: Options | None = None,
 ) -> Beliefs:
     """Read the beliefs of a file or store, with the RDF prefixes that their names use; see `blocks`."""
-    options = options or Options()
-    beliefs = Beliefs.from_frames(blocks(path, on_error, allow_zero_confidence, options))
-    return beliefs.with_prefixes(options.prefixes.declared)
+    options, place = options or Options(), store_place(path)
+    if place is None:
+        return formats.read_beliefs(path, on_error, allow_zero_confidence, options)
+    return Beliefs.from_frames(_store_blocks(place, options)).with_prefixes(options.prefixes.declared)
 
 
 def blocks(

@@ -3,6 +3,7 @@
 import polars as pl
 from hypothesis import given, strategies
 
+import doxa
 from doxa import formats as files
 from doxa.formats import cells
 
@@ -13,7 +14,7 @@ def test_tabs_and_line_breaks_are_read_back_with_escapes(tmp_path):
     table = pl.DataFrame({"head": ODD, "relation": "r", "tail": ODD[::-1]})
     files.write(table, tmp_path / "a.tsv", escapes="yes")
     assert len((tmp_path / "a.tsv").read_text().splitlines()) == len(ODD)
-    assert files.read(tmp_path / "a.tsv", escapes="yes").to_frame().rows() == table.rows()
+    assert doxa.read(tmp_path / "a.tsv", escapes="yes").to_frame().rows() == table.rows()
 
 
 @given(strategies.lists(strategies.text("\\tnr\t\n\ra", max_size=6), min_size=1, max_size=5))

@@ -6,6 +6,7 @@ import logging
 import polars as pl
 import pytest
 
+import doxa
 from doxa import formats as files
 from doxa.errors import BadFile, UnknownName, UsageError
 from doxa.formats import Options, read_frame
@@ -114,18 +115,18 @@ def test_read_and_write_of_the_public_interface(tmp_path):
     path = tmp_path / "b.txt"
     path.write_text("b;a;r;0\nb;a;s;0.5\n")
     columns = "tail,head,relation,confidence"
-    beliefs = files.read(path, delimiter=";", columns=columns, allow_zero_confidence=True)
+    beliefs = doxa.read(path, delimiter=";", columns=columns, allow_zero_confidence=True)
     assert beliefs.to_frame().rows() == [("a", "r", "b", 0.0), ("a", "s", "b", 0.5)]
-    assert len(files.read(path, delimiter=";", columns=columns, on_error="skip")) == 1
+    assert len(doxa.read(path, delimiter=";", columns=columns, on_error="skip")) == 1
     with pytest.raises(UsageError, match="on_error"):
-        files.read(path, on_error="ignore")
+        doxa.read(path, on_error="ignore")
     files.write(beliefs, tmp_path / "c.csv", delimiter="|")
     assert (tmp_path / "c.csv").read_text().splitlines()[:2] == ["head|relation|tail|confidence", "a|r|b|0.0"]
     files.write(beliefs, tmp_path / "d", format="jsonl")
     assert json.loads((tmp_path / "d").read_text().splitlines()[1])["confidence"] == 0.5
     prefixes = files.Prefixes()
     (tmp_path / "e.ttl").write_text("@prefix ex: <http://example.org/> .\nex:a ex:r ex:b .\n")
-    files.write(files.read(tmp_path / "e.ttl", prefixes=prefixes), tmp_path / "e.nt", prefixes=prefixes)
+    files.write(doxa.read(tmp_path / "e.ttl", prefixes=prefixes), tmp_path / "e.nt", prefixes=prefixes)
     assert (tmp_path / "e.nt").read_text() == "<http://example.org/a> <http://example.org/r> <http://example.org/b> .\n"
 
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import zstandard
 
-from doxa import formats as files
+import doxa
 from doxa.errors import BadFile, UsageError
 from doxa.formats import limits, packing
 
@@ -15,7 +15,7 @@ ROW = b"a\tr\tb\n"
 
 def refused(path, variable):
     with pytest.raises(BadFile, match=variable) as fault:
-        files.read(path)
+        doxa.read(path)
     return str(fault.value)
 
 
@@ -27,7 +27,7 @@ def test_a_line_of_many_fields_is_refused(tmp_path, ending, monkeypatch):
     assert "1,003 fields" in refused(path, "DOXA_MAX_FIELDS")
     path.write_bytes(path.read_bytes() + separator.join([b"v"] * 1003) + b"\n")
     monkeypatch.setenv("DOXA_MAX_FIELDS", "1003")
-    assert len(files.read(path)) == 1
+    assert len(doxa.read(path)) == 1
 
 
 def test_ten_million_tabs_are_refused(tmp_path):
@@ -42,7 +42,7 @@ def test_a_long_line_is_refused(tmp_path, ending, monkeypatch):
     refused(path, "DOXA_MAX_LINE")
     monkeypatch.setenv("DOXA_MAX_LINE", str(2**30))
     with pytest.raises(BadFile) as fault:
-        files.read(path)
+        doxa.read(path)
     assert "DOXA_MAX_LINE" not in str(fault.value)
 
 
@@ -57,7 +57,7 @@ def test_a_compressed_bomb_is_refused(tmp_path, ending, content, monkeypatch):
     if content == ROW:
         monkeypatch.setenv("DOXA_MAX_RATIO", "1000000")
         path.write_bytes(gzip.compress(ROW * 400_000) if ending == "gz" else zstandard.compress(ROW * 400_000))
-        assert len(files.read(path)) == 400_000
+        assert len(doxa.read(path)) == 400_000
 
 
 def test_few_compressed_bytes_are_unpacked_at_a_time(tmp_path):
@@ -74,7 +74,7 @@ def test_a_bound_that_is_no_number_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a.tsv").write_bytes(ROW)
     monkeypatch.setenv("DOXA_MAX_FIELDS", "many")
     with pytest.raises(UsageError, match="DOXA_MAX_FIELDS is 'many'"):
-        files.read(tmp_path / "a.tsv")
+        doxa.read(tmp_path / "a.tsv")
 
 
 def xml(entities, text):
@@ -96,7 +96,7 @@ def test_an_entity_bomb_is_refused(tmp_path, monkeypatch):
     path.write_bytes(xml([("one", "x" * 1000)], "&one;" * 100_000))  # each is small, but there are many
     refused(path, "DOXA_MAX_ENTITY_RATIO")
     path.write_bytes(xml(nested[:5], "&e4;&lt;"))
-    assert files.read(path).to_frame()["tail"][0] == '"' + "lol" * 10_000 + '<"'
+    assert doxa.read(path).to_frame()["tail"][0] == '"' + "lol" * 10_000 + '<"'
     path.write_bytes(xml(nested[:7], "&e6;"))
     monkeypatch.setenv("DOXA_MAX_ENTITY_RATIO", "100000")
-    assert len(files.read(path).to_frame()["tail"][0]) == 3_000_002
+    assert len(doxa.read(path).to_frame()["tail"][0]) == 3_000_002

@@ -6,6 +6,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
+import doxa
 from doxa import formats as files
 from doxa.errors import DoxaError
 from doxa.formats import Options
@@ -157,5 +158,5 @@ def test_names_are_restored_with_their_prefixes(tmp_path):
     assert text == "<http://example.org/a> <http://example.org/r> <http://www.wikidata.org/entity/Q1> .\n"
     parsed = Options().parse(["prefix=x=http://example.org/"])
     assert files.read_frame(tmp_path / "a.nt", options=parsed)["head"][0] == "x:a"
-    beliefs = files.read(tmp_path / "a.nt", prefixes={"y": "http://example.org/"})
+    beliefs = doxa.read(tmp_path / "a.nt", prefixes={"y": "http://example.org/"})
     assert beliefs.vocabularies.entities.names.to_list() == ["y:a", "wd:Q1"]

@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from doxa import formats as files
+import doxa
 from doxa.errors import BadFile
 from doxa.formats import limits, parquet_check, parquet_checker
 
@@ -27,7 +27,7 @@ def test_a_flipped_bit_is_read_or_refused(content, tmp_path):
         flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
         path.write_bytes(flipped)
         try:
-            files.read(path)
+            doxa.read(path)
         except BadFile:
             refused += 1
     assert refused > 10
@@ -41,13 +41,13 @@ def test_a_file_that_ends_the_checking_process_is_refused(content, tmp_path, mon
     with monkeypatch.context() as patch:
         patch.setattr(parquet_check, "__file__", str(fatal))
         with pytest.raises(BadFile, match=r"a\.parquet: not a whole Parquet file"):
-            files.read(tmp_path / "a.parquet")
+            doxa.read(tmp_path / "a.parquet")
         fatal.write_text("import time\ntime.sleep(60)\n")
         monkeypatch.setattr("doxa.formats.parquet.SECONDS", 0.2)
         with pytest.raises(BadFile, match=r"a\.parquet: not a whole Parquet file"):
-            files.read(tmp_path / "a.parquet")
+            doxa.read(tmp_path / "a.parquet")
     monkeypatch.undo()
-    assert files.read(tmp_path / "a.parquet").to_frame().rows() == ROWS
+    assert doxa.read(tmp_path / "a.parquet").to_frame().rows() == ROWS
 
 
 def test_few_bytes_of_many_rows_are_refused(tmp_path, monkeypatch):
@@ -57,4 +57,4 @@ def test_few_bytes_of_many_rows_are_refused(tmp_path, monkeypatch):
         path
     )
     with pytest.raises(BadFile, match="DOXA_MAX_RATIO"):
-        files.read(path)
+        doxa.read(path)

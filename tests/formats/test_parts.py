@@ -3,8 +3,9 @@
 import polars as pl
 import pytest
 
+import doxa
 from doxa.errors import BadFile
-from doxa.formats import dataset
+from doxa.formats import dataset, reading
 from doxa.formats.parts import read_parts
 from doxa.formats.reading import blocks, read_beliefs
 
@@ -68,3 +69,12 @@ def test_faults_name_the_file_of_the_part(tmp_path):
         file.write("only one field\n")
     with pytest.raises(BadFile, match=r"part-00001\.tsv, line 12"):
         read_beliefs(tmp_path / "train")
+
+
+def test_a_large_folder_is_read_by_several_processes(tmp_path, monkeypatch):
+    """The reader of commands and of `doxa.read` comes to the one of parts."""
+    for number in range(2):
+        (tmp_path / f"{number}.tsv").write_text(f"a{number}\tr\tb\n")
+    monkeypatch.setattr(reading, "PARALLEL_BYTES", 0)
+    monkeypatch.setattr(reading, "read_parts", lambda files, one: doxa.read(files[0]))
+    assert doxa.read(tmp_path).to_frame()["head"].to_list() == ["a0"]
