@@ -12,8 +12,6 @@ import pytest
 
 from tests.conftest import ROOT, shell
 
-pytestmark = pytest.mark.tour
-
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 
@@ -56,6 +54,7 @@ def compare(expected, actual):
     assert [fault for pair in pairs for fault in differences(*pair)] == []
 
 
+@pytest.mark.tour
 def test_the_tour_shows_what_the_commands_print(demo_folder):
     commands = list(tour())
     assert len(commands) >= 8
@@ -64,6 +63,7 @@ def test_the_tour_shows_what_the_commands_print(demo_folder):
     assert {"judged.tsv", "missing.tsv"} <= {path.name for path in demo_folder.iterdir()}
 
 
+@pytest.mark.tour
 def test_the_lines_of_python_print_what_readme_shows(demo_folder):
     (lines,), (output,) = blocks("python"), blocks("text")
     assert len([line for line in lines.splitlines() if line]) <= 10
@@ -71,6 +71,7 @@ def test_the_lines_of_python_print_what_readme_shows(demo_folder):
     compare(output, shell(demo_folder, f"{shlex.quote(sys.executable)} lines.py"))
 
 
+@pytest.mark.tour
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_each_example_is_short_and_answers_right(demo_folder, path):
     statements = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith('"""')]
