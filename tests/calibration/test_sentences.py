@@ -47,13 +47,13 @@ def test_the_fitted_weights_trust_what_tells_the_relation():
     table = Beliefs.of(rows)
     facts = TripleIndex(table.triples, len(table.vocabularies.entities), 5)
     model = fit(table, mention_places=False, validation_fraction=0.0, **QUICK)
-    told_by_heads = fit_sentence_weights(model.pbe, facts, table)
+    from_heads = fit_sentence_weights(model.pbe, facts, table)
     rows = [(f"h{i % 3}", f"r{i % 5}", f"t{i % 7}", f"w{i % 5}") for i in range(200)]
     table = Beliefs.of(rows)
     facts = TripleIndex(table.triples, len(table.vocabularies.entities), 5)
     model = fit(table, mention_places=False, validation_fraction=0.0, **QUICK)
-    told_by_words = fit_sentence_weights(model.pbe, facts, table)
-    assert told_by_words.mention / told_by_words.entity > 2 * told_by_heads.mention / told_by_heads.entity
+    from_words = fit_sentence_weights(model.pbe, facts, table)
+    assert from_words.mention / from_words.entity > 2 * from_heads.mention / from_heads.entity
     few = fit_sentence_weights(model.pbe, facts, table.take(np.arange(3)))
     assert few == SentenceWeights()
 

@@ -22,7 +22,7 @@ class Partitioned:
         self.run = run
         self._threads = Threads(threads)
         self._stopped = self._warm = False
-        self._held: dict[int, Columns] = {}
+        self._in_memory: dict[int, Columns] = {}
 
     def warm_up(self) -> None:
         self.run.start()
@@ -49,7 +49,7 @@ class Partitioned:
         """One task; its partitions stay in memory for the next one."""
         self._write(epoch, set(task.pair))
         run, storage = self.run, self.run.storage
-        parts = [self._held.pop(each) if each in self._held else epoch.read_partition(storage, each)
+        parts = [self._in_memory.pop(each) if each in self._in_memory else epoch.read_partition(storage, each)
                  for each in task.pair]  # fmt: skip
         beliefs = read_bucket(storage, epoch.folder, task.number)
         tables = run.shared.tables
@@ -60,13 +60,13 @@ class Partitioned:
                 training.warm_up()
                 self._warm = True
             yield from training.run(fraction, lambda: self._stopped)
-        self._held = dict(zip(task.pair, training.versions, strict=True))
+        self._in_memory = dict(zip(task.pair, training.versions, strict=True))
 
     def _write(self, epoch: Epoch, needed: set[int]) -> None:
         """Write the partitions in memory that the next task does not need."""
-        for partition in set(self._held) - needed:
+        for partition in set(self._in_memory) - needed:
             name = epoch.version_name(partition, 0)
-            self.run.storage.write(name, self._held.pop(partition))
+            self.run.storage.write(name, self._in_memory.pop(partition))
             epoch.versions[partition] = name
 
     def stop(self) -> None:
