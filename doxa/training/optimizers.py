@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import torch
@@ -43,14 +43,10 @@ class RowOptimizer:
         self.threads = ALONE
 
     @torch.no_grad()
-    def step(self, rate: float, ahead: Sequence[Callable[[], None]] = ()) -> None:
-        """One step along the gradients of parameters and of tables, which are then cleared.
-
-        One thread runs the tasks `ahead`, which need no weights, while others move blocks of tables.
-        """
+    def step(self, rate: float) -> None:
+        """One step along the gradients of parameters and of tables, which are then cleared."""
         blocks = [(name, gradient, rows) for name, gradient in self.tables.items() for rows in gradient.blocks]
-        moves: list[Callable[[], None]] = [partial(self._move_block, *block, rate) for block in blocks]
-        self.threads.run([*ahead, *moves])
+        self.threads.run([partial(self._move_block, *block, rate) for block in blocks])
         self.tables = {}
         for name, parameter in self.parameters.items():
             if parameter.grad is None:

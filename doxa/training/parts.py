@@ -8,10 +8,11 @@ batch alone, so a run has the same result with any number of threads.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -137,10 +138,13 @@ class PartedStep:
         self._tables: dict[str, Tensor] = {}
         self._buffers: dict[str, Tensor] = {}
 
-    def gradients(self, batch: PartedBatch, threads: Threads) -> tuple[float, dict[str, RowGradient]]:
+    def gradients(
+        self, batch: PartedBatch, threads: Threads, ahead: Callable[[], None] | None = None
+    ) -> tuple[float, dict[str, RowGradient]]:
         """The loss, and the gradients of the tables; those of other parameters are left in their `grad`.
 
-        The next call overwrites the gradients.
+        The next call overwrites the gradients. One thread runs the task `ahead` first, so that threads are not at the
+        same place of equal parts at the same time, where they would wait for each other's Python.
         """
         drawn, tables = batch.candidates, {ENTITY: batch.entities, RELATION: batch.relations}
         pairs = ((ENTITY, drawn.heads), (RELATION, drawn.relations), (ENTITY, drawn.tails))
@@ -150,7 +154,8 @@ class PartedStep:
         buffers = {name: self._buffer(name, len(rows.places)) for name, rows in tables.items()}
         of_parts = batch.split(buffers[ENTITY], buffers[RELATION])
         parts = zip(batch.parts, of_parts, strict=True)
-        results = threads.run([partial(self._part, part, drawn, candidates, into) for part, into in parts])
+        tasks: list[Callable[[], Any]] = [partial(self._part, part, drawn, candidates, into) for part, into in parts]
+        results = threads.run(tasks if ahead is None else [ahead, *tasks])[-len(tasks) :]
         for parameter, *several in zip(self._others, *(others for _, others in results), strict=True):
             parameter.grad = _sum(several)
         made = {name: RowGradient(rows.ids, rows.places, buffers[name].numpy()) for name, rows in tables.items()}

@@ -86,7 +86,8 @@ class Steps:
         settings = self.settings
         if self.in_parts:
             parted = self._parted_batch(number)
-            value, self.optimizer.tables = self._parted.gradients(parted, self.threads)
+            ahead = partial(self._make_ahead, number + 1) if self.threads.count > 1 else None
+            value, self.optimizer.tables = self._parted.gradients(parted, self.threads, ahead)
             batch = parted.parts
         else:
             batch = [Batch.of(self.beliefs, self._rows(number))]
@@ -101,8 +102,7 @@ class Steps:
         self._average_scalars(sum(map(len, batch)))
         decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        ahead = [partial(self._make_ahead, number + 1)] if self.in_parts and self.threads.count > 1 else []
-        self.optimizer.step(settings.learning_rate * decay, ahead)
+        self.optimizer.step(settings.learning_rate * decay)
         return value
 
     def _average_scalars(self, beliefs: int) -> None:

@@ -204,8 +204,8 @@ def test_workers_resume_a_single_process_in_the_middle_of_an_epoch(tmp_path):
     stopped = loop_of(SMALL.changed(workers=1), checkpoint=path)
     step = stopped.steps.optimizer.step
 
-    def interrupt(rate, ahead):
-        step(rate, ahead)
+    def interrupt(rate):
+        step(rate)
         if stopped.state.step == 4:
             signal.raise_signal(signal.SIGINT)
 

@@ -41,7 +41,7 @@ def curve(loop):
 def rates_of(loop):
     """The learning rates of a run, as its steps come to them."""
     rates, step = [], loop.steps.optimizer.step
-    loop.steps.optimizer.step = lambda rate, ahead: (rates.append(rate), step(rate, ahead))
+    loop.steps.optimizer.step = lambda rate: (rates.append(rate), step(rate))
     return rates
 
 
@@ -257,8 +257,8 @@ def test_ctrl_c_ends_a_run_between_steps_and_it_resumes_to_the_same_bits(tmp_pat
     stopped.validate = metric(stopped, True)
     step = stopped.steps.optimizer.step
 
-    def interrupt(rate, ahead):
-        step(rate, ahead)
+    def interrupt(rate):
+        step(rate)
         if moment == "step" and stopped.state.step == 7:
             signal.raise_signal(signal.SIGINT)
 
