@@ -72,7 +72,7 @@ def figures(data: Path, seed: int) -> dict[str, Any]:
         "share_of_work": race.get("share_of_work"),
         "mrr": round(report["entity"]["filtered"]["mrr"], 4),
         "hits@10": round(report["entity"]["filtered"]["hits@10"], 4),
-        "relation_hits@1": round(report["relation"]["raw"]["hits@1"], 4),
+        "relation_hits@1": round(report["relation"]["filtered"]["hits@1"], 4),
         "ece": round(report["calibration"]["ece"], 4),
         "ece_floor": round(report["calibration"]["ece_floor"], 4),
         "versions": {"doxa": doxa.__version__, "training": VERSION, "python": platform.python_version()},
