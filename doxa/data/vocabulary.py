@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from doxa.data.forks import codes, is_forked
 from doxa.data.iris import spellings
 from doxa.errors import DoxaError, UnknownName, did_you_mean
+
+log = logging.getLogger(__name__)
 
 Ids = NDArray[np.int64]
 
@@ -155,6 +158,14 @@ class Vocabularies:
         """The same names, also recognized by their IRIs."""
         entities = Vocabulary(self.entities.names, self.entities.kind, prefixes)
         return replace(self, entities=entities, relations=Vocabulary(self.relations.names, "relation", prefixes))
+
+
+def report_outer_spaces(names: Vocabulary) -> None:
+    """Log how many names begin or end with a space: a reader takes them for the same names without the space."""
+    spaced = names.names.filter(names.names != names.names.str.strip_chars())
+    if len(spaced):
+        log.warning("%s of the %s names begin or end with a space, such as %r; without the space it is another name",
+                    f"{len(spaced):,}", names.kind, spaced[0])  # fmt: skip
 
 
 class VocabularyBuilder:

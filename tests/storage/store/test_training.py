@@ -224,6 +224,8 @@ def test_review_in_the_terminal(reviewed, doxa_command):
     reviewed.close()
     printed = doxa_command("review", "next", reviewed.place, "--as", "bob", stdin="z\na\nu\na\nx 2\n")
     assert "reject, wrong tail" in printed
+    assert "before calibration" in printed
+    assert "judged" not in printed  # one credence, that of the proposal
     assert "the last review is undone" in printed
     assert reviewed.queue.counts() == {"open": 0, "decided": 6, "withdrawn": 0, "leased": 0}
     figures = json.loads(doxa_command("review", "stats", reviewed.place, "--json"))
