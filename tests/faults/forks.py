@@ -72,15 +72,16 @@ def _answer_of_shared(number):
     return answers(_shared["model"], number)
 
 
-def in_one_fork(model, number=0):
-    """Whether a process made by os.fork answers as this one does."""
+def in_one_fork(model, number=0, folder=None):
+    """Whether a process made by os.fork answers as this one does; with a folder, it loads the model by itself."""
     expected = answers(model, number)
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)
         code = 1
         try:
-            code = 0 if same(answers(model, number), expected) else 2
+            asked = model if folder is None else doxa.load(folder)
+            code = 0 if same(answers(asked, number), expected) else 2
         finally:
             os._exit(code)
     return os.waitpid(child, 0)[1] == 0
@@ -118,6 +119,7 @@ def run(rounds):
             numbers = range(number * 16, number * 16 + 16)
             checks = {
                 "fork": lambda numbers=numbers: in_one_fork(model, numbers[0]),
+                "fork that loads": lambda numbers=numbers: in_one_fork(model, numbers[0], folder),
                 "fork pool": lambda numbers=numbers: in_a_fork_pool(model, numbers, 4),
                 "spawn pool": lambda numbers=numbers: in_a_spawn_pool(model, folder, numbers, 2),
                 "8 threads": lambda numbers=numbers: in_threads(model, numbers),
