@@ -110,7 +110,7 @@ def in_threads(model, numbers, threads=8):
 
 
 def run(rounds):
-    """Compare all of them so many times; returns the faults, each as text."""
+    """Compare all of them so many times; returns the faults, each as text, and figures."""
     faults = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "model"
@@ -129,14 +129,14 @@ def run(rounds):
                 fine = check()
                 result = f"round {number + 1}, {name}: {'same' if fine else 'DIFFERENT'}"
                 faults += [] if fine else [result]
-                print(f"{result}, {time.monotonic() - began:.1f} s")
-    return faults
+                print(f"{result}, {time.monotonic() - began:.1f} s", flush=True)
+    return faults, {"rounds": rounds, "compared": list(checks)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    raise SystemExit(bool(run(parser.parse_args().rounds)))
+    raise SystemExit(bool(run(parser.parse_args().rounds)[0]))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 """A fork server: doxa is imported once, and each command runs in a child, which costs a fraction of a second.
 
-The server itself uses neither polars nor torch: their threads do not survive a fork.
+The server itself uses torch with one thread, and nothing of polars that starts threads: they do not survive a fork.
 """
 
 import contextlib
+import functools
+import gc
 import hashlib
 import importlib
 import os
@@ -41,6 +43,37 @@ def import_everything():
     ):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+
+
+def warm_up():
+    """Train a little and build the command line, so that no child has to load compiled loops: most of its time."""
+    import polars as pl
+    import torch
+    import typer.main
+    from rich.cells import cell_len
+
+    from doxa.cli import app
+    from doxa.data import forks
+    from doxa.data.beliefs import Beliefs, no_confidence
+    from doxa.data.mentions import Ragged
+    from doxa.data.vocabulary import Vocabularies, Vocabulary
+    from doxa.model import fit
+
+    torch.set_num_threads(1)
+    forks._forked = True  # without the threads of polars
+    names = [pl.Series(letters, dtype=pl.String) for letters in (list("abcdefghij"), ["r", "s"], [])]
+    vocabularies = Vocabularies(*map(Vocabulary, names, ("entity", "relation", "word")))
+    head = torch.arange(40).remainder(10).numpy()
+    columns = (vocabularies, head, head % 2, (head * 3 + 1) % 10, Ragged.empty(40), no_confidence(40))
+    values = {"dimension": 4, "epochs": 1, "batch_size": 16, "num_candidates": 8, "threads": 1, "patience": 0}
+    fit(Beliefs(*columns), Beliefs(*columns), score="translation", **values)
+    forks._forked = False
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+    cell_len("widths of characters, which the bars of progress need: ━…")
+    assert not forks._has_threads(), "children would wait for threads that they lack"
+    gc.collect()
+    gc.freeze()
 
 
 def start(action, log):
@@ -105,6 +138,12 @@ def killed(log, seconds, *arguments, number=signal.SIGKILL):
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, number)
     return ended(child)
+
+
+def processor_seconds():
+    """Those of this process and of its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def content(path):

@@ -4,6 +4,7 @@ A library that is loaded before all others stands between doxa and the system. I
 """
 
 import ctypes
+import json
 import os
 import random
 import shutil
@@ -15,6 +16,9 @@ from tests.faults import tools, trials
 
 NAMES = (*trials.NAMES, "export")
 
+LAST = 3
+"""So many trials in a row in which no write failed: the command makes no more writes."""
+
 
 def why_not():
     """The reason why writes cannot be made to fail here; empty when they can."""
@@ -23,16 +27,18 @@ def why_not():
     return "" if shutil.which("cc") else "there is no C compiler (cc) to build the failing writes with"
 
 
-def with_shim(arguments):
-    """Start this program again, with the shim loaded, unless it is; returns its exit code, or None inside."""
-    if "DOXA_SHIM" in os.environ:
-        return None
+def with_shim(scale, seed):
+    """Run this part in a new process that has loaded the shim; returns its faults and figures."""
     with tools.scratch() as folder:
-        library = folder / "failing.so"
+        library, figures = folder / "failing.so", folder / "figures.json"
         source = Path(__file__).with_name("failing.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         env = os.environ | {"LD_PRELOAD": str(library), "DOXA_SHIM": str(library)}
-        return subprocess.run([sys.executable, "-m", "tests.faults", *arguments], env=env, check=False).returncode
+        options = ["--scale", str(scale), "--seed", str(seed), "--json", figures]
+        command = [sys.executable, "-m", "tests.faults", "writes", *options]
+        code = subprocess.run(command, env=env, check=False).returncode
+        faults = ["failing writes: see above"] * (code != 0)
+        return faults, json.loads(figures.read_text())["parts"]["writes"] if figures.exists() else {}
 
 
 def failing(place, every, *arguments):
@@ -47,29 +53,27 @@ def failing(place, every, *arguments):
 
 
 def run(most, more, seed, names=NAMES):
-    """For each command: every n up to `most` until the command no longer writes so often, then `more` at random."""
-    chance, faults, count, failed, past = random.Random(seed), [], 0, 0, 0
+    """For each command: every n up to `most` until the command no longer writes so often, then `more` at random.
+
+    Returns the faults and, for each command, the trials, the failed commands and the largest n that it reached.
+    """
+    chance, faults, figures = random.Random(seed), [], {}
     with tools.scratch() as folder:
         trials.prepare(folder / "base")
         for name in names:
-            places, reached = list(range(1, most + 1)), most
-            for place in places:
-                code = _attempt(folder, name, place, 0, faults)
-                count, failed = count + 1, failed + (code != 0)
-                if code == 0 and place > 3:
-                    past += 1
-                    if past >= 3:  # three in a row: the command makes fewer writes than this
-                        reached = place
-                        break
-                else:
-                    past = 0
-            past = 0
+            codes = []
+            for place in range(1, most + 1):
+                codes.append(_attempt(folder, name, place, 0, faults))
+                if place >= LAST + 3 and not any(codes[-LAST:]):
+                    break  # the command makes fewer writes than this
+            reached = max((place for place, code in enumerate(codes, 1) if code != 0), default=1)
             for _ in range(more):
-                code = _attempt(folder, name, chance.randint(1, reached), 1, faults)
-                count, failed = count + 1, failed + (code != 0)
-            print(f"  {name}: {count} trials so far, {failed} commands failed, {len(faults)} faults", flush=True)
-    print(f"failing writes: seed {seed}, {count} trials, {failed} commands failed, {len(faults)} faults", flush=True)
-    return faults
+                codes.append(_attempt(folder, name, chance.randint(1, reached), 1, faults))
+            figures[name] = {"trials": len(codes), "failed": sum(code != 0 for code in codes), "writes": reached}
+            print(f"  {name}: {figures[name]}, {len(faults)} faults so far", flush=True)
+    count = sum(figure["trials"] for figure in figures.values())
+    print(f"failing writes: seed {seed}, {count} trials, {len(faults)} faults", flush=True)
+    return faults, {"trials": count, "by_command": figures}
 
 
 def _attempt(folder, name, place, every, faults):
