@@ -11,7 +11,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: threads of OpenMP do not survive a fork
 
-from tests.faults import folders, forks, kills, readers, reviewers, store, tools, writes
+from tests.faults import folders, forks, kills, readers, reviewers, store, tools, trials, writes
 
 SHORT = 0.002
 """Below this scale, writes of the first three commands fail, not of all."""
@@ -87,7 +87,7 @@ def _writes(scale, seed):
         return [], {"skipped": reason}
     if "DOXA_SHIM" not in os.environ:
         return writes.with_shim(scale, seed)
-    names = writes.NAMES if scale >= SHORT else writes.NAMES[:3]
+    names = trials.WRITING if scale >= SHORT else trials.WRITING[:3]
     return writes.run(_number(200, scale), _number(200, scale), seed, names)
 
 

@@ -198,6 +198,12 @@ def prepare(folder):
         run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
         run("complete", folder / "model", "--out", folder / "missing.tsv", "--top", 3, "--min-credence", 0)
+        (folder / "questions.tsv").write_text("1,1\tup\t?\n?\tright\t2,1\n")
+        for name in ("suspects.csv", "judged.tsv", "answers.jsonl", "report.json", "labeled.tsv", "pairs.tsv"):
+            (folder / name).write_text("old\n")
+        (folder / "beliefs.nt").write_text("old\n")
+        run("kb", "init", folder / "kb.db")
+        run("kb", "import", folder / "kb.db", folder / "b.tsv", "--source", "board")
         tune = ("--trials", 1, "--set", "epochs=1", *QUICK)
         run("tune", folder / "b.tsv", "--out", folder / "study", *tune)
 

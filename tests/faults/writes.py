@@ -14,11 +14,6 @@ from pathlib import Path
 
 from tests.faults import tools, trials
 
-NAMES = (*trials.NAMES, "export")
-
-LAST = 3
-"""So many trials in a row in which no write failed: the command makes no more writes."""
-
 
 def why_not():
     """The reason why writes cannot be made to fail here; empty when they can."""
@@ -41,35 +36,50 @@ def with_shim(scale, seed):
         return faults, json.loads(figures.read_text())["parts"]["writes"] if figures.exists() else {}
 
 
-def failing(place, every, *arguments):
-    """A command whose `place`-th write fails, and with `every` all that follow."""
+def failing(place, every, *arguments, count=None):
+    """A command whose `place`-th write fails, and with `every` all that follow; `count` is a file for their number."""
     run = tools.command(*arguments)
 
     def work():
-        ctypes.CDLL(os.environ["DOXA_SHIM"]).doxa_fail(ctypes.c_long(place), ctypes.c_long(every))
-        run()
+        shim = ctypes.CDLL(os.environ["DOXA_SHIM"])
+        shim.doxa_fail(ctypes.c_long(place), ctypes.c_long(every))
+        try:
+            run()
+        finally:
+            if count is not None:
+                count.write_text(str(shim.doxa_calls()))
 
     return work
 
 
-def run(most, more, seed, names=NAMES):
-    """For each command: every n up to `most` until the command no longer writes so often, then `more` at random.
+def number_of_writes(folder, name):
+    """How many writes, fsyncs and renames a command makes if none fails."""
+    trial, count = trials.Trial(name, folder / "base", folder / "trial"), folder / "count"
+    code = tools.ended(tools.start(failing(2**40, 0, *trial.arguments, count=count), trial.log))
+    assert code == 0, trial.log.read_text()
+    trial.remove()
+    return int(count.read_text())
 
-    Returns the faults and, for each command, the trials, the failed commands and the largest n that it reached.
+
+def plan(writes, most, more, chance):
+    """Which writes fail: every n up to `most` alone; then `more` at random of larger n, and of n with all that follow.
+
+    A trial is the same whenever it is repeated, so none is planned twice.
     """
+    alone = [(place, 0) for place in range(1, min(writes, most) + 1)]
+    others = [(place, every) for place in range(1, writes + 1) for every in (0, 1) if every or place > most]
+    return alone + chance.sample(others, min(more, len(others)))
+
+
+def run(most, more, seed, names=trials.WRITING):
+    """Fail the planned writes of each command; returns the faults and figures of each command."""
     chance, faults, figures = random.Random(seed), [], {}
     with tools.scratch() as folder:
         trials.prepare(folder / "base")
         for name in names:
-            codes = []
-            for place in range(1, most + 1):
-                codes.append(_attempt(folder, name, place, 0, faults))
-                if place >= LAST + 3 and not any(codes[-LAST:]):
-                    break  # the command makes fewer writes than this
-            reached = max((place for place, code in enumerate(codes, 1) if code != 0), default=1)
-            for _ in range(more):
-                codes.append(_attempt(folder, name, chance.randint(1, reached), 1, faults))
-            figures[name] = {"trials": len(codes), "failed": sum(code != 0 for code in codes), "writes": reached}
+            writes = number_of_writes(folder, name)
+            codes = [_attempt(folder, name, *trial, faults) for trial in plan(writes, most, more, chance)]
+            figures[name] = {"writes": writes, "trials": len(codes), "failed": sum(code != 0 for code in codes)}
             print(f"  {name}: {figures[name]}, {len(faults)} faults so far", flush=True)
     count = sum(figure["trials"] for figure in figures.values())
     print(f"failing writes: seed {seed}, {count} trials, {len(faults)} faults", flush=True)
