@@ -12,7 +12,7 @@ def seconds_of(name, base, folder):
     """How long a command takes if nothing ends it."""
     trial = trials.Trial(name, base, folder)
     began = time.monotonic()
-    assert tools.call(trial.log, *trial.arguments) == 0, trial.log.read_text()
+    assert tools.call(trial.log, trial.arguments) == 0, trial.log.read_text()
     seconds = time.monotonic() - began
     trial.remove()
     return seconds
@@ -45,8 +45,7 @@ def run(count, seed, names=trials.NAMES, number=signal.SIGKILL):
                     assert code in (0, 128 + number, -number), (code, trial.log.read_text())
                     left = [path for path in tools.hidden(trial.folder) if not path.endswith(".search")]
                     assert code < 0 or not left, left
-                trial.check()
-                trial.go_on()
+                trial.finish()
             except AssertionError as fault:
                 faults.append(f"{name}, seed {seed}, trial {place}, after {wait:.3f} s: {fault}")
                 print(f"fault: {faults[-1]}", flush=True)

@@ -113,6 +113,20 @@ def command(*arguments):
     return run
 
 
+def in_turn(*several):
+    """Several commands of doxa as a function for `start`; the first that fails is the last."""
+
+    def run():
+        for arguments in several:
+            try:
+                command(*arguments)()
+            except SystemExit as ending:
+                if ending.code:
+                    raise
+
+    return run
+
+
 def ended(child, longest=LONGEST):
     """The exit code of a child, negative for a signal; one that hangs is killed."""
     deadline = time.monotonic() + longest
@@ -126,9 +140,9 @@ def ended(child, longest=LONGEST):
     raise AssertionError(f"still running after {longest} s")
 
 
-def call(log, *arguments):
-    """Run a command to its end; returns its exit code."""
-    return ended(start(command(*arguments), log))
+def call(log, *several):
+    """Run commands, each a tuple, to their end in one child; returns the exit code of the last."""
+    return ended(start(in_turn(*several), log))
 
 
 def killed(log, seconds, *arguments, number=signal.SIGKILL):

@@ -95,10 +95,9 @@ def _attempt(folder, name, place, every, faults):
         assert code in (0, 1), (code, text)
         assert "fault in doxa" not in text, text
         assert "Traceback" not in text, text
-        trial.check()
         left = [path for path in tools.hidden(trial.folder) if not path.endswith(".search")]
         assert not left, left
-        trial.go_on()
+        trial.finish()
     except AssertionError as fault:
         faults.append(f"{name}, write {place}{' and all after it' if every else ''}: {fault}")
         print(f"fault: {faults[-1]}", flush=True)
