@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.data.forks import codes, is_forked
+from doxa.data.forks import codes, count_distinct, is_forked
 from doxa.data.iris import spellings
 from doxa.errors import DoxaError, UnknownName, did_you_mean
 
@@ -38,7 +38,7 @@ class Vocabulary:
     def __init__(self, names: pl.Series, kind: str, prefixes: Mapping[str, str] | None = None) -> None:
         self.names = names.cast(pl.String).alias("name")
         self.kind, self.prefixes = kind, dict(prefixes or {})
-        if self.names.null_count() or self.names.n_unique() != len(self.names):
+        if self.names.null_count() or count_distinct(self.names) != len(self.names):
             raise DoxaError(f"the list of {kind} names has empty or repeated entries")
 
     def __len__(self) -> int:
