@@ -44,11 +44,15 @@ ValidToOption = Annotated[str | None, typer.Option(metavar="TIME", help="Until w
 HASHED = 2**20
 
 
-def open_store(path: str, curator: str = "", read_only: bool = False) -> KnowledgeBase:
-    """The knowledge base of a command."""
+def open_store(path: str, curator: str = "", read_only: bool = False, whole: bool = True) -> KnowledgeBase:
+    """The knowledge base of a command; a moment or a part of one only if it need not be `whole`."""
     from doxa.storage.store.knowledge_base import KnowledgeBase
+    from doxa.storage.store.place import require_place, require_whole
 
-    return KnowledgeBase(path, curator=curator or None, read_only=read_only)
+    place = require_place(path)
+    if whole:
+        require_whole(place)
+    return KnowledgeBase(place, curator=curator or None, read_only=read_only)
 
 
 def counted_text(number: int, noun: str) -> str:
@@ -165,7 +169,7 @@ def export(
     from doxa import formats
     from doxa.formats.registry import is_rdf
 
-    kb = open_store(store, read_only=True)
+    kb = open_store(store, read_only=True, whole=prov or decisions)
     if prov:
         say(f"{out}: {counted_text(kb.write_prov(out), 'statement')}")
         return

@@ -15,7 +15,7 @@ from doxa.errors import UsageError
 from doxa.storage.store import exchange, history, names, prov, versions
 from doxa.storage.store.connect import connect, reading, writing
 from doxa.storage.store.evidence import Splitter
-from doxa.storage.store.place import Place, require_place
+from doxa.storage.store.place import Place, require_place, require_whole
 from doxa.storage.store.publishing import ModelVersions
 
 KIND_OF_SLOT = ("entity", "relation", "entity")
@@ -38,6 +38,7 @@ class Records:
     @contextlib.contextmanager
     def writing(self, unchecked: bool = False) -> Iterator[Connection]:
         """A transaction that writes all or nothing; `unchecked` imports need no check of foreign keys."""
+        require_whole(self.place)
         with writing(self.engine, self.place, unchecked) as connection:
             yield connection
 

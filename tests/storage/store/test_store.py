@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 
 from doxa.data.iris import Prefixes
 from doxa.errors import BadStore, UnknownName, UsageError
-from doxa.storage.store import log
+from doxa.storage.store import bulk, log
 from doxa.storage.store.connect import translated
 from doxa.storage.store.evidence import Splitter
 from doxa.storage.store.knowledge_base import KnowledgeBase
@@ -26,9 +26,12 @@ def rows(kb, **options):
     return [row[:3] for table in kb.frames(**options) for row in table.iter_rows()]
 
 
-def test_migrations_make_the_schema(kb):
-    with kb.reading() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+def test_migrations_make_the_schema_and_imports_keep_it(kb):
+    for facts in (None, FACTS, FACTS):
+        if facts:
+            kb.import_beliefs(facts)
+        with kb.reading() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_a_new_store_is_made_once(new_place):
@@ -272,6 +275,15 @@ class TestErrors:
         with pytest.raises(UsageError, match="part 'tset'"):
             store_place("kb.db#tset")
 
+    def test_moments_and_parts_cannot_be_written(self, tmp_path):
+        KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+        for end in ("@1", "#test", "@1#test"):
+            with pytest.raises(UsageError, match=r"needs the whole of it"):
+                KnowledgeBase(f"{tmp_path}/kb.db{end}").add("a", "r", "b")
+        with pytest.raises(UsageError, match=r"the part test of a knowledge base"):
+            KnowledgeBase.create(tmp_path / "new.db#test")
+        assert KnowledgeBase(tmp_path / "kb.db").snapshot() == 1
+
     def test_missing(self, tmp_path):
         with pytest.raises(BadStore, match="no knowledge base") as fault:
             KnowledgeBase(tmp_path / "kb.db")
@@ -344,6 +356,12 @@ class TestErrors:
         with pytest.raises(BadStore, match="lost the connection"), kb.writing() as connection:
             connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
         assert kb.add("a", "r", "b")
+
+    def test_faults_of_the_driver(self, kb):
+        with pytest.raises(BadStore, match=r"nothing of this command was kept"), kb.writing() as connection:
+            bulk.insert_frame(connection, "relation", pl.DataFrame({"name": ["a", "a"]}))
+        fault = sqlite3.OperationalError("database or disk is full")
+        assert "free space" in str(translated(fault, Place("kb.db")))
 
     def test_other_faults_show_no_sql(self):
         fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
