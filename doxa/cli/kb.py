@@ -131,10 +131,14 @@ def import_(
     parts: dict[Any, Path] = {None: file}
     if file.is_dir() or store_place(file) is not None:
         parts = dict(sources.dataset(file).parts())
+    source, sha256 = source or sources.shown(file.name), _sha256(file)
+    former = None if sha256 is None else kb.last_import(source, sha256)
+    if former is not None:
+        terminal.remark(f"Note: decision {former} imported the same file before; this import states its beliefs again")
     with terminal.busy("importing") as state:
         number = kb.import_beliefs(
             {part: sources.blocks(path, rule, True, options) for part, path in parts.items()},
-            source=source or sources.shown(file.name), license=license_, sha256=_sha256(file), extractor=extractor,
+            source=source, license=license_, sha256=sha256, extractor=extractor,
             valid_from=valid_from, valid_to=valid_to, prefixes=options.prefixes,
             report=lambda rows: state(f"importing: {rows:,} beliefs"),
         )  # fmt: skip
@@ -236,7 +240,7 @@ def log(
 
 def entry_text(row: dict[str, Any]) -> str:
     """A decision in one line."""
-    from doxa.storage.store.history import time_text
+    from doxa.storage.store.history import local_time
 
     about = " · ".join(row[name] for name in ("head", "relation", "tail")) if row["head"] else ""
     if row["verdict"] == "replace":
@@ -251,7 +255,7 @@ def entry_text(row: dict[str, Any]) -> str:
         about = f"from {row['source']}"
     details = [row[name] for name in ("reason", "note") if row[name]]
     undone = "" if row["effective"] else "  (undone)"
-    text = f"{row['decision']:6}  {time_text(row['at'])[:19]}  {row['curator']}  {row['verdict']}  {about}"
+    text = f"{row['decision']:6}  {local_time(row['at'])}  {row['curator']}  {row['verdict']}  {about}"
     return text + (f"  [{'; '.join(details)}]" if details else "") + undone
 
 

@@ -141,6 +141,12 @@ def create_checks(connection: Connection, dropped: Iterable[Check]) -> None:
         connection.execute(CreateIndex(one) if isinstance(one, sa.Index) else AddConstraint(one))
 
 
+def count_values(connection: Connection, tables: Iterable[sa.Table]) -> None:
+    """Let PostgreSQL learn how the values of tables are distributed, since it plans reads by that."""
+    if is_postgres(connection):
+        connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in tables)}")
+
+
 def continue_ids(connection: Connection, name: str) -> None:
     """Let new ids of a table follow those that were inserted with their ids."""
     if is_postgres(connection):

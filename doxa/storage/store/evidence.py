@@ -150,6 +150,8 @@ class Import:
         prefixes.keep(self.connection, self.facts.entities.declared)
         number = log.record(self.connection, verdict, curator, at, run_id=self.run_id, **columns)
         bulk.create_checks(self.connection, self.dropped)
+        if self.rows >= bulk.ROWS:
+            bulk.count_values(self.connection, (entity, relation, belief, assertion, belief_state))
         return number
 
 

@@ -65,6 +65,11 @@ class Records:
             ids = [(kind, names.require(connection, kind, name)) for kind, name in kinds]
             return history.of_fact(connection, [names.root(connection, kind, number) for kind, number in ids])
 
+    def last_import(self, source: str, sha256: str) -> int | None:
+        """The last effective import of the same content from the same source: the number of the decision, or None."""
+        with self.reading() as connection:
+            return history.last_import(connection, source, sha256)
+
     def write_log(self, path: str | Path) -> None:
         """Write every decision and assertion as TSV; `import_log` reads it into an empty knowledge base."""
         with self.reading() as connection:
