@@ -206,6 +206,14 @@ class Models(Lenient):
     models: list[ModelOut]
 
 
+class Compared(Lenient):
+    """Two versions, and the decisions between them."""
+
+    a: ModelOut
+    b: ModelOut
+    decisions: list[dict[str, Any]]
+
+
 class ModelInfo(Lenient):
     """The model in use: sizes, settings, training and calibration, and its learning curve."""
 

@@ -8,12 +8,12 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.faults import folders, forks, kills, readers, reviewers, store, tools, writes
+from tests.faults import folders, forks, kills, readers, reviewers, server, store, tools, writes
 
 SHORT = 0.002
 """Below this scale, writes of the first three commands fail, not of all."""
 
-PARTS = ("kills", "signals", "writes", "folders", "store", "reviewers", "readers", "forks")
+PARTS = ("kills", "signals", "writes", "folders", "store", "reviewers", "server", "readers", "forks")
 
 
 def main():
@@ -22,7 +22,8 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of trials")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    parser.add_argument("--json", type=Path, help="file for the figures of store and reviewers")
+    parser.add_argument("--model", type=Path, help="folder of a large model for server, which must be ready in time")
+    parser.add_argument("--json", type=Path, help="file for the figures of store, reviewers and server")
     options = parser.parse_args()
     parts, scale, seed = options.parts or list(PARTS), options.scale, options.seed
     unknown = sorted(set(parts) - set(PARTS))
@@ -40,7 +41,7 @@ def main():
         faults += folders.run(max(1, round(3000 * scale)), max(1, round(3000 * scale)), seed)
     if "writes" in parts:
         faults += _writes(scale, seed)
-    faults += _store(parts, scale, seed, options.json)
+    faults += _store(parts, scale, seed, options)
     if "readers" in parts:
         faults += readers.run(max(1, round(20_000 * scale)), seed)
     if "forks" in parts:  # the last part: it uses polars and torch in this process
@@ -51,11 +52,23 @@ def main():
     return 1 if faults else 0
 
 
-def _store(parts, scale, seed, path):
-    """Kills and reviewers of a store, on each database; their figures go to the path."""
-    if not {"store", "reviewers"} & set(parts):
-        return []
+def _store(parts, scale, seed, options):
+    """Kills and reviewers of a store, on each database, and kills of a server; their figures go to a file."""
     faults, figures = [], {"seed": seed, "python": platform.python_version(), "machine": platform.machine()}
+    if "server" in parts:
+        with tools.scratch() as folder:
+            count = max(2, round(server.FULL * scale))
+            faults, figures["server"] = server.run(folder / "server", count, seed, options.model)
+    if {"store", "reviewers"} & set(parts):
+        faults += _store_alone(parts, scale, seed, figures)
+    if options.json is not None and len(figures) > 3:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
+    return faults
+
+
+def _store_alone(parts, scale, seed, figures):
+    faults = []
     with tools.scratch() as folder, store.places(folder) as places:
         if "store" in parts:
             more, figures["kills"] = store.run(places, folder, max(3, round(store.FULL * scale)), seed)
@@ -63,8 +76,6 @@ def _store(parts, scale, seed, path):
         if "reviewers" in parts:
             more, figures["review"] = reviewers.run(places, folder, max(1.0, reviewers.FULL * scale), seed)
             faults += more
-    if path is not None:
-        path.write_text(json.dumps(figures, indent=1) + "\n")
     return faults
 
 

@@ -6,7 +6,8 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from doxa.lab.serving import Load, closed_loop, open_loop, path_of
+from doxa.lab.load import Load, closed_loop, open_loop
+from doxa.lab.serving import path_of
 
 
 async def answering(delay, run):

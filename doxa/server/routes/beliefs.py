@@ -60,6 +60,32 @@ class Undone(BaseModel):
     note: schemas.Name | None = None
 
 
+class LogEntry(schemas.Lenient):
+    """A decision of the log; `effective` is false where a later one undid it."""
+
+    decision: int
+    at: int = Field(description="Microseconds since 1970.")
+    curator: str
+    verdict: str
+    head: str | None
+    relation: str | None
+    tail: str | None
+    effective: bool
+
+
+class LogOut(schemas.Lenient):
+    """Decisions, in order."""
+
+    decisions: list[LogEntry]
+
+
+class HistoryOut(LogOut):
+    """Whether a belief holds, what states it, and everything that was decided about it."""
+
+    holds: bool
+    assertions: list[dict[str, Any]]
+
+
 @router.post("", response_model=DecisionOut, summary="Add a belief")
 async def add(parts: Parts, who: Curator, belief: NewBelief) -> Response:
     """State a belief."""
@@ -83,7 +109,7 @@ async def undo(parts: Parts, who: Curator, what: Undone) -> Response:
     return as_json(await parts.quick(lambda: {"decision": kb.undo(what.decision, note=what.note)}))
 
 
-@router.get("/history", summary="Where a belief comes from")
+@router.get("/history", response_model=HistoryOut, summary="Where a belief comes from")
 async def history(
     parts: Parts, who: Reader, head: schemas.Entity, relation: schemas.Relation, tail: schemas.Entity
 ) -> Response:
@@ -92,14 +118,14 @@ async def history(
     return as_json(await parts.quick(lambda: kb.history(head, relation, tail)))
 
 
-@router.get("/log", summary="The last decisions")
+@router.get("/log", response_model=LogOut, summary="The last decisions")
 async def log(parts: Parts, who: Reader, last: int = Query(50, ge=1, le=10_000)) -> Response:
     """The last decisions of the log, in order."""
     kb = parts.source.store()
     return as_json(await parts.quick(lambda: {"decisions": kb.entries(last).to_dicts()}))
 
 
-@router.get("/status", summary="How much the knowledge base holds")
+@router.get("/status", response_model=dict[str, int], summary="How much the knowledge base holds")
 async def status(parts: Parts, who: Reader) -> Response:
     """Beliefs, names, decisions and open proposals."""
     kb = parts.source.store()

@@ -60,6 +60,22 @@ class ProposalOut(schemas.Lenient):
     leased_until: int
 
 
+class Released(schemas.Lenient):
+    """The number of a proposal that was given back."""
+
+    proposal: int
+
+
+class StatsOut(schemas.Lenient):
+    """Review in figures; `queue` counts proposals by state."""
+
+    verdicts: dict[str, int]
+    precision: float | None
+    calibration: dict[str, Any] | None
+    agreement: dict[str, Any] | None
+    queue: dict[str, int]
+
+
 class ProposalsOut(schemas.Lenient):
     """The proposals in hand, the next one first, and how many there are in the queue."""
 
@@ -108,7 +124,7 @@ def _decided(queue: ReviewQueue, number: int, decision: DecisionIn) -> int:
         raise
 
 
-@router.post("/{number}/release", summary="Give a proposal back")
+@router.post("/{number}/release", response_model=Released, summary="Give a proposal back")
 async def release(parts: Parts, who: Curator, number: Number) -> Response:
     """Let somebody else have a proposal that the curator has in hand."""
     queue = parts.signed(who).queue
@@ -129,7 +145,7 @@ async def undo(parts: Parts, who: Curator, what: UndoIn) -> Response:
     return as_json(await parts.quick(work))
 
 
-@router.get("/stats", summary="Review in figures")
+@router.get("/stats", response_model=StatsOut, summary="Review in figures")
 async def stats(parts: Parts, who: Reader) -> Response:
     """Verdicts, reasons, precision, calibration of the credence shown, agreement of reviewers, and the queue."""
     kb = parts.source.store()
