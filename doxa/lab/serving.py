@@ -12,7 +12,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -104,10 +104,10 @@ def serve(model: Path, rate: float = RATE, seconds: float = SECONDS, soak: float
         _make_store(place, model.resolve(), loaded)
         with served(place) as site:
             job = _training(site)
-            yield from _at_rate("ask beside an update", site, paths, RATE_BESIDE_UPDATE, seconds)
-            state = site.call(f"jobs/{job}")
-            if state["state"] != "running":
-                raise DoxaError(f"the update ended before the measurement did: {state['message']}")
+            figures = list(_at_rate("ask beside an update", site, paths, RATE_BESIDE_UPDATE, seconds))
+            if site.call(f"jobs/{job}")["state"] != "running":
+                figures = [replace(one, note=f"{one.note}; the update ended meanwhile") for one in figures]
+            yield from figures
             site.call(f"jobs/{job}/cancel", {})
 
 
@@ -171,7 +171,7 @@ def _make_store(place: str, folder: Path, model: Model) -> None:
 def _training(site: Site) -> int:
     """Start an update, and wait until it trains; its number."""
     job = site.call("jobs", {"kind": "update", "epochs": EPOCHS})
-    while not (job["state"] == "running" and job["progress"]):
+    while job["state"] != "done" and not (job["state"] == "running" and job["progress"]):
         if job["state"] not in ("waiting", "running"):
             raise DoxaError(f"the update is {job['state']}: {job['message']}")
         time.sleep(0.5)

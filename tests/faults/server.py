@@ -30,9 +30,11 @@ READY = 5.0
 """Seconds within which a server on a large model is ready again."""
 
 LIFE = 4.0
-"""Seconds that a server lives at most; every tenth one lives until its job has ended, or nearly so."""
+"""Seconds that most servers live at most."""
 
 LONG = 10
+"""The first of this many servers lives up to a little longer than an update takes, the very first one until its end."""
+
 START = "from doxa.cli import main; main()"
 
 
@@ -61,7 +63,7 @@ def prepare_large(place, folder):
     from doxa.storage.store.knowledge_base import KnowledgeBase
 
     model, draw = Model.load(folder), np.random.default_rng(0)
-    kb = KnowledgeBase.create(place, valid=0.1, test=0.0, curator="owner")
+    kb = KnowledgeBase.create(place, valid=0.02, test=0.0, curator="owner")
     kb.import_beliefs(Beliefs.from_triples(model.vocabularies, model.known.triples), source="model")
     kb.models.register(folder, kb.snapshot())
     facts = model.train[draw.integers(len(model.train), size=PROPOSED)].copy()
@@ -125,7 +127,7 @@ class Trials:
         self.folder, self.seed, self.model, self.chance = folder, seed, model, random.Random(seed)
         self.place = str(folder / "kb.db")
         self.done, self.jobs, self.faults, self.ready = Counter(), set(), [], []
-        self.answered, self.restarted, self.update_seconds = [], 0, 5.0
+        self.answered, self.restarted, self.update_seconds = [], 0, LIFE
         store.call(lambda: prepare(self.place, model, folder), folder / "log")
         self.tokens = {name: (folder / f"{name}.token").read_text() for name in CURATORS}
 
@@ -172,19 +174,16 @@ class Trials:
         return states
 
     def wait(self, life, number):
-        """Some seconds; in every tenth life until about the end of the job."""
-        if number % LONG != LONG - 1:
-            time.sleep(self.chance.uniform(0, LIFE))
-            return life.jobs()
-        began, least = time.monotonic(), self.update_seconds * self.chance.uniform(0.5, 1)
-        states = life.jobs()
-        while time.monotonic() - began < tools.LONGEST and {"waiting", "running"} & set(states.values()):
-            if time.monotonic() - began > least and self.chance.random() < 0.02:
-                return states
+        """Some seconds, or a random part of the time that an update takes; then the jobs as they are."""
+        began = time.monotonic()
+        if number:
+            time.sleep(self.chance.uniform(0, LIFE if number % LONG else 1.2 * self.update_seconds))
+        while not number and {"waiting", "running"} & set(life.jobs().values()):
+            assert time.monotonic() - began < 10 * tools.LONGEST, "the first update does not end"
             time.sleep(0.05)
-            states = life.jobs()
-        self.update_seconds = time.monotonic() - began
-        return states
+        if not number:
+            self.update_seconds = time.monotonic() - began
+        return life.jobs()
 
     def check(self, life, before):
         """What was answered before the kill is in the log of the new server, and no job is lost."""
@@ -233,7 +232,8 @@ def run(folder, count, seed, model=None):
     faults = trials.run(count)
     figures = {
         "kills": count, "decisions answered": dict(trials.done), "jobs": len(trials.jobs),
-        "jobs cut and started again": trials.restarted, "ready after seconds, median": round(median(trials.ready), 2),
+        "seconds of an update": round(trials.update_seconds, 1), "jobs cut and started again": trials.restarted,
+        "ready after seconds, median": round(median(trials.ready), 2),
         "ready after seconds, most": round(max(trials.ready), 2), "faults": len(faults),
         "seconds": round(time.monotonic() - began),
     }  # fmt: skip

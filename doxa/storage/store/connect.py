@@ -140,6 +140,8 @@ def faults(place: Place) -> Iterator[None]:
     try:
         yield
     except DBAPIError as fault:
+        if "0x00" in str(fault.orig):
+            raise UsageError("a text has the character U+0000, which PostgreSQL cannot hold", "remove it") from fault
         raise translated(fault, place) from fault
 
 
