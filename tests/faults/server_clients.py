@@ -10,6 +10,9 @@ TOKEN = "t" * 43
 LEASE = 1
 """Seconds of a lease, the least that the server accepts: the proposals of a killed life return soon."""
 
+PAUSE = 0.02
+"""Seconds between two looks at the queue: the log of a long life stays short enough to be read at once."""
+
 LOST = (OSError, http.client.HTTPException)
 """What a client sees of a server that is gone."""
 
@@ -52,6 +55,7 @@ class Curator(threading.Thread):
         try:
             while True:
                 self.step()
+                time.sleep(PAUSE)
         except LOST:
             self.client.close()
 
