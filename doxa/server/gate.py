@@ -101,7 +101,7 @@ class Gate:
         if self.in_flight > self.limits.in_flight:
             return refusal(503, "too many requests at a time", headers=RETRY)
         if len(scope.get("query_string", b"")) + len(scope["path"]) > 4 * self.limits.query_length:
-            return refusal(413, "the address is too long", "send long texts in the body of a POST request")
+            return refusal(414, "the address is too long", "send long texts in the body of a POST request")
         address = str(client)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if path in ("", "/") and b"token=" in scope.get("query_string", b""):

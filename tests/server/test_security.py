@@ -67,7 +67,7 @@ def test_each_role_may_do_what_the_rule_of_each_route_says(store, tokens):
         for method, path, route in ROUTES:
             needed = rule_of(route).role
             allowed = needed is None or ROLES.index(role) >= ROLES.index(needed)
-            address = path.replace("{number}", "999").replace("{name}", "x").replace("{name:path}", "x")
+            address = path.replace("{number:int}", "999").replace("{name}", "x").replace("{name:path}", "x")
             body = {"json": {}} if method == "POST" and path != "/api/v1/beliefs/import" else {}
             status = store.request(method, address, headers=headers, **body).status_code
             if allowed:
@@ -80,7 +80,7 @@ def test_another_machine_without_a_token_gets_what_is_public_and_nothing_else(kb
     served = create_app(StoreSource(kb), Options(token=TOKEN))
     with TestClient(served, base_url="http://127.0.0.1", client=("192.0.2.7", 50000)) as client:
         for method, path, _ in ROUTES:
-            status = client.request(method, path.replace("{number}", "1").replace("{name:path}", "x")).status_code
+            status = client.request(method, path.replace("{number:int}", "1").replace("{name:path}", "x")).status_code
             assert status == (200 if path in PUBLIC else 401), (method, path, status)
         assert client.post("/mcp", json={}).status_code == 401
 

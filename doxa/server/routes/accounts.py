@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from doxa.server import schemas
 from doxa.server.context import API, Parts, as_json
@@ -19,7 +19,7 @@ Anybody = Annotated[Principal, Depends(Requires(None))]
 Admin = Annotated[Principal, Depends(Requires("admin"))]
 
 
-class NewAccount(BaseModel):
+class NewAccount(schemas.Body):
     """An account to make."""
 
     name: str = Field(min_length=1, max_length=200, examples=["ada"])

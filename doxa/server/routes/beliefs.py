@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from doxa import formats
 from doxa.errors import BadFile
@@ -31,7 +31,7 @@ Admin = Annotated[Principal, Depends(Requires("admin"))]
 NonEmpty = Annotated[str, Field(min_length=1, max_length=schemas.LONGEST_NAME)]
 
 
-class NewBelief(BaseModel):
+class NewBelief(schemas.Body):
     """A belief to add. `source` is a label that is kept; nothing is read from it."""
 
     head: NonEmpty = Field(examples=["Lyon"])
@@ -43,7 +43,7 @@ class NewBelief(BaseModel):
     note: schemas.Name | None = None
 
 
-class Retracted(BaseModel):
+class Retracted(schemas.Body):
     """A belief to retract."""
 
     head: NonEmpty
@@ -53,7 +53,7 @@ class Retracted(BaseModel):
     note: schemas.Name | None = None
 
 
-class Undone(BaseModel):
+class Undone(schemas.Body):
     """A decision to undo."""
 
     decision: int = Field(ge=1, le=2**62)

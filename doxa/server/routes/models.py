@@ -75,7 +75,7 @@ async def validation(request: Request, parts: Parts) -> Response:
     return await by_version(request, served, lambda: parts.slow_json(work))
 
 
-@router.post("/models/{number}/publish", response_model=schemas.Models, summary="Publish a version")
+@router.post("/models/{number:int}/publish", response_model=schemas.Models, summary="Publish a version")
 async def publish(parts: Parts, who: Admin, number: Number) -> Response:
     """Make a version live. When the response arrives, questions are answered by it."""
     return await _publish(parts, who, lambda kb: number)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from doxa.curation.field import statistics
 from doxa.errors import CannotAnswer, UsageError
@@ -23,7 +23,7 @@ Reader = Annotated[Principal, Depends(Requires("reader"))]
 Number = Annotated[int, Path(ge=1, le=2**62)]
 
 
-class DecisionIn(BaseModel):
+class DecisionIn(schemas.Body):
     """accept: the belief is true. reject: it is false. replace: another tail is right. unsure decides nothing."""
 
     verdict: Literal["accept", "reject", "unsure", "replace"]
@@ -32,7 +32,7 @@ class DecisionIn(BaseModel):
     replacement: schemas.Name | None = Field(None, description="The right tail, if it is not the suggested one.")
 
 
-class UndoIn(BaseModel):
+class UndoIn(schemas.Body):
     """Which decision to undo: the last review of the curator by default."""
 
     decision: int | None = Field(None, ge=1, le=2**62)
@@ -101,7 +101,7 @@ async def next_(
     return as_json(await parts.quick(work))
 
 
-@router.post("/{number}/decide", response_model=DecisionOut, summary="Decide a proposal")
+@router.post("/{number:int}/decide", response_model=DecisionOut, summary="Decide a proposal")
 async def decide(parts: Parts, who: Curator, number: Number, decision: DecisionIn) -> Response:
     """The decision is in the log when the response arrives. A proposal that somebody else has in hand, or that is
     decided, is refused with 409."""
@@ -124,7 +124,7 @@ def _decided(queue: ReviewQueue, number: int, decision: DecisionIn) -> int:
         raise
 
 
-@router.post("/{number}/release", response_model=Released, summary="Give a proposal back")
+@router.post("/{number:int}/release", response_model=Released, summary="Give a proposal back")
 async def release(parts: Parts, who: Curator, number: Number) -> Response:
     """Let somebody else have a proposal that the curator has in hand."""
     queue = parts.signed(who).queue
@@ -157,7 +157,7 @@ async def stats(parts: Parts, who: Reader) -> Response:
     return as_json(await parts.quick(work))
 
 
-@router.get("/{number}", response_model=ProposalOut, summary="A proposal")
+@router.get("/{number:int}", response_model=ProposalOut, summary="A proposal")
 async def proposal(parts: Parts, who: Reader, number: Number) -> Response:
     """A proposal by its number, with its evidence."""
     queue = parts.source.store().queue
