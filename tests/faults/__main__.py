@@ -11,7 +11,7 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy is imported: threads of OpenMP do not survive a fork
 
-from tests.faults import folders, forks, kills, readers, reviewers, store, tools, trials, writes
+from tests.faults import folders, forks, kills, readers, reviewers, server, store, tools, trials, writes
 
 SHORT = 0.002
 """Below this scale, writes of the first three commands fail, not of all."""
@@ -23,6 +23,7 @@ def main():
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all by default")
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of trials")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
+    parser.add_argument("--model", type=Path, help="folder of a large model for server, which must be ready in time")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args()
     parts, scale, seed = options.parts or list(PARTS), options.scale, options.seed
@@ -35,7 +36,7 @@ def main():
     faults, figures = [], {}
     for part in (name for name in PARTS if name in parts):
         began, used = time.monotonic(), tools.processor_seconds()
-        more, figures[part] = PARTS[part](scale, seed)
+        more, figures[part] = PARTS[part](scale, seed, **({"model": options.model} if part == "server" else {}))
         seconds = {"seconds": time.monotonic() - began, "processor_seconds": tools.processor_seconds() - used}
         figures[part] = figures[part] | {"faults": len(more)} | {name: round(value) for name, value in seconds.items()}
         faults += more
@@ -43,6 +44,7 @@ def main():
             from doxa.lab.figures import machine
 
             content = {"seed": seed, "scale": scale, "parts": figures, **machine()}
+            options.json.parent.mkdir(parents=True, exist_ok=True)
             options.json.write_text(json.dumps(content, indent=1) + "\n")
     for fault in faults:
         print(f"FAULT {fault}")
@@ -80,6 +82,11 @@ def _reviewers(scale, seed):
         return reviewers.run(places, folder, max(1.0, reviewers.FULL * scale), seed)
 
 
+def _server(scale, seed, model):
+    with tools.scratch() as folder:
+        return server.run(folder / "server", max(2, round(server.FULL * scale)), seed, model)
+
+
 def _writes(scale, seed):
     reason = writes.why_not()
     if reason:
@@ -106,6 +113,7 @@ PARTS = {
     "writes": _writes,
     "store": _store,
     "reviewers": _reviewers,
+    "server": _server,
     "readers": _readers,
     "forks": _forks,  # the last part: it uses polars and torch in this process
 }

@@ -142,6 +142,8 @@ def faults(place: Place) -> Iterator[None]:
     try:
         yield
     except (DBAPIError, *_driver_errors()) as fault:
+        if "0x00" in str(getattr(fault, "orig", fault)):
+            raise UsageError("a text has the character U+0000, which PostgreSQL cannot hold", "remove it") from fault
         raise translated(fault, place) from fault
 
 

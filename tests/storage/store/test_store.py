@@ -47,6 +47,18 @@ def test_import_and_read(kb):
     assert (sizes["beliefs"], sizes["entities"], sizes["relations"], sizes["decisions"]) == (3, 3, 2, 1)
 
 
+def test_a_null_character_is_kept_or_refused(kb):
+    rows = [("a\0", "in", "b", None, None)]
+    if kb.place.is_postgres:
+        with pytest.raises(UsageError, match=r"U\+0000"):
+            kb.add("a\0", "in", "b")
+        with pytest.raises(UsageError, match=r"U\+0000"):
+            kb.import_beliefs(rows, source="x")
+    else:
+        kb.import_beliefs(rows, source="x")
+        assert kb.holds("a\0", "in", "b")
+
+
 def test_a_failed_import_leaves_nothing(kb):
     def broken():
         yield pl.DataFrame({"head": ["a"], "relation": ["r"], "tail": ["b"]})
