@@ -56,7 +56,7 @@ class ClusterRows:
     ) -> pl.DataFrame:
         """The tables of all blocks, in their order; those of an earlier run are read from their files."""
         ray, size = self._ray, block or BLOCK
-        shared = ray.put((str(self._folder), function, options))
+        shared = ray.put((str(self._folder), self._model_sum, function, options))
         about = hashlib.sha256(pickle.dumps((self._model_sum, function.__name__, options)))
         task = ray.remote(_run_block).options(max_retries=0, num_cpus=1)
         starts = list(range(0, count, size)) or [0]
@@ -106,25 +106,28 @@ def _without_names(rows: Any) -> Any:
 
 def _run_block(shared: list[Any], rows: Any) -> pl.DataFrame:
     """One block in a worker of the cluster."""
-    folder, function, options = _inputs(shared[0])
-    model = _model(folder)
+    folder, model_sum, function, options = _inputs(shared[0])
+    model = _model(folder, model_sum)
     if isinstance(rows, Beliefs):
         rows = replace(rows, vocabularies=model.vocabularies)
     return function(model, rows, options)
 
 
 @lru_cache(maxsize=2)
-def _inputs(reference: Any) -> tuple[str, RowFunction, Any]:
+def _inputs(reference: Any) -> tuple[str, str, RowFunction, Any]:
     """What all blocks of a command share; read once by a worker, so that it is the same object for all of them."""
     import ray
 
-    inputs: tuple[str, RowFunction, Any] = ray.get(reference)
+    inputs: tuple[str, str, RowFunction, Any] = ray.get(reference)
     return inputs
 
 
 @lru_cache(maxsize=1)
-def _model(folder: str) -> Model:
-    """The model of a worker, mapped into memory; all workers of a machine share its pages."""
+def _model(folder: str, model_sum: str) -> Model:
+    """The model of a worker, mapped into memory; all workers of a machine share its pages.
+
+    A folder whose model was replaced has another `model_sum`, so that no worker goes on with the old one.
+    """
     import torch
 
     torch.set_num_threads(1)

@@ -215,13 +215,15 @@ def _excluded(model: Model, exclude: Any) -> NDArray[np.int64] | None:
     return np.unique(beliefs.where(beliefs.seen).triples, axis=0)
 
 
-def searched_rows(
-    model: Model, relations: Ids, options: tuple[SearchOptions, NDArray[np.int64] | None, int]
-) -> pl.DataFrame:
-    """The best candidates of these relations as a table."""
-    search = _Search(model, *options, None)
-    search.run(relations.tolist(), None, False)
-    best = search.finish()
+_KEPT: list[tuple[Model, Any, _Search]] = []
+
+
+def searched_rows(model: Model, relations: Ids, options: Any) -> pl.DataFrame:
+    """The best candidates of these relations; the process keeps its search, whose pools are those of all relations."""
+    if not any(kept is model and same is options for kept, same, _ in _KEPT):
+        _KEPT[:] = [(model, options, _Search(model, *options, None))]
+    (search := _KEPT[0][2]).run(relations.tolist(), None, False)
+    best, search.best = search.finish(), _Scored.empty()
     return pl.DataFrame({
         "head": best.triples[:, 0], "relation": best.triples[:, 1], "tail": best.triples[:, 2],
         "credence": best.credence, "order": best.order,
@@ -306,7 +308,7 @@ class _Search:
             parts.append(len(self.excluded))
         if self.index is not None:
             parts.append(self.index.summary.as_dict())
-        fingerprint = _fingerprint(model, parts)
+        fingerprint = "" if checkpoint is None else _fingerprint(model, parts)
         if resume and checkpoint is not None:
             done = self._restore(Checkpoint.load(checkpoint), fingerprint)
         cost = np.cumsum([0, *(self.pools.cost(relation) for relation in work)])
@@ -393,6 +395,6 @@ class _Search:
 
 def _fingerprint(model: Model, options: Any) -> str:
     """A checksum of everything that must be the same for a search to be resumed."""
-    weights = sum(float(parameter.detach().double().sum()) for parameter in model.pbe.parameters())
+    weights = sum(float(parameter.detach().sum(dtype=torch.float64)) for parameter in model.pbe.parameters())
     inputs = [model.origin, model.settings.as_dict(), weights, len(model.known), options]
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -89,7 +90,35 @@ class Vocabulary:
             return np.full(len(values), UNKNOWN, np.int64)
         if "lookup" in self.__dict__ and len(values) <= FEW:
             return np.array([self.lookup.get(name, UNKNOWN) for name in values.to_list()], np.int64)
+        if len(values) <= FEW:
+            return self._ids_by_hash(values)
         return codes(values.cast(self._enum, strict=False), UNKNOWN)
+
+    def _ids_by_hash(self, values: pl.Series) -> Ids:
+        """The id of each of a few values: a cast would read all names again."""
+        hashes, order = self._sorted_hashes
+        wanted, texts, ids = _hashes(values), values.to_list(), np.full(len(values), UNKNOWN, np.int64)
+        places = np.searchsorted(hashes, wanted)
+        rows = np.arange(len(values))
+        while len(rows := rows[places[rows] < len(hashes)]):  # as often as names have the same hash
+            rows = rows[hashes[places[rows]] == wanted[rows]]
+            candidates = order[places[rows]]
+            same = [texts[row] == name for row, name in zip(rows.tolist(), self.names.gather(candidates), strict=True)]
+            ids[rows[same]] = candidates[same]
+            rows = rows[~np.array(same, bool)]
+            places[rows] += 1
+        return ids
+
+    @cached_property
+    def _sorted_hashes(self) -> tuple[NDArray[np.uint64], Ids]:
+        """The hashes of all names in order, and the id of each."""
+        hashes = _hashes(self.names)
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Hashes may be others in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_sorted_hashes"}
 
     def names_of(self, ids: Ids) -> pl.Series:
         """The name of every id, null for `UNKNOWN`."""
@@ -188,6 +217,10 @@ class VocabularyBuilder:
     def vocabulary(self) -> Vocabulary:
         names = pl.Series(np.arange(self.count, dtype=np.uint32)).cat.to(self._type)
         return Vocabulary(names.cast(pl.String), self.kind)
+
+
+def _hashes(names: pl.Series) -> NDArray[np.uint64]:
+    return names.hash().to_numpy()
 
 
 def id_map(source: Vocabulary, target: Vocabulary) -> Ids:

@@ -27,7 +27,7 @@ MAX_ERROR, SHARE_WITHIN = 0.1, 0.95
 """Relative error of probabilities that this share of the questions must stay below."""
 
 MARGIN = 1.64
-"""Standard errors by which the recall measured must exceed the one wanted: other questions then reach it, too."""
+"""Standard errors by which measured shares must exceed those wanted: other questions then reach them, too."""
 
 Report = Callable[[float, str], None]
 """Receives how much of the work is done, from 0 to 1, and what is being done."""
@@ -129,7 +129,7 @@ def _chosen(index: EntityIndex, exact: list[ExactAnswers], wanted: float) -> Ind
         shares, errors = (
             np.concatenate(parts) for parts in zip(*(compare(index, part) for part in exact), strict=True)
         )
-        if _reaches(shares, wanted) and np.quantile(errors, SHARE_WITHIN) <= MAX_ERROR:
+        if _reaches(shares, wanted) and _reaches((errors <= MAX_ERROR).astype(float), SHARE_WITHIN):
             break
     return replace(
         index.summary,

@@ -81,6 +81,22 @@ class _Queries(NamedTuple):
     logits: Tensor
 
 
+class _Sample(NamedTuple):
+    """Draws of a query: their distinct ids, sorted, the place of each draw among them, and its log chance, (n,)."""
+
+    ids: Ids
+    places: Ids
+    log_chance: NDArray[np.float64]
+
+    def log_total(self, drawn: Tensor, best: Ids, logits: Tensor, left_out: Ids) -> LogTotal:
+        """log Σ exp over the candidates, from the logits of the drawn ids and of the best.
+
+        `best` and `left_out` are sorted ids; a draw of one of them adds nothing.
+        """
+        others = np.where(_member(self.ids, best) | _member(self.ids, left_out), -np.inf, drawn.double().numpy())
+        return log_total(logits.double().numpy(), others[self.places], self.log_chance)
+
+
 class EntityIndex:
     """Cells of entities and their encoded vectors, bound to the model's weights `pbe` that they were made of."""
 
@@ -113,8 +129,11 @@ class EntityIndex:
                 pairs = np.zeros(len(ids), np.int64), ids
                 yield _restricted(self.pbe.distribution(slot, single, temperature=temperature, without=pairs), among)
                 continue
-            logits = self.pbe.answer_logits(slot, single, torch.from_numpy(shortlist)) / temperature
-            total = self._log_total(slot, single, queries.logits[row], shortlist, logits[0], ids, temperature)
+            sample = self._sample(slot, single, queries.logits[row], temperature)
+            scored = np.union1d(shortlist, sample.ids)  # in one table: small ones cost as much
+            logits = self.pbe.answer_logits(slot, single, torch.from_numpy(scored)) / temperature
+            drawn, logits = (logits[:, np.searchsorted(scored, each)] for each in (sample.ids, shortlist))
+            total = sample.log_total(drawn[0], shortlist, logits[0], ids)
             yield Distribution(
                 logits,
                 torch.tensor([total.value], dtype=logits.dtype),
@@ -135,10 +154,12 @@ class EntityIndex:
         −∞ marks a candidate that is left out; `without` is as in `distributions`.
         """
         queries, left_out = self._queries(slot, batch), _by_query(without, len(batch))
-        totals = [
-            self._log_total(slot, _row(batch, row), queries.logits[row], columns, logits[row], ids).value
-            for row, ids in enumerate(left_out)
-        ]
+        totals = []
+        for row, ids in enumerate(left_out):
+            query = _row(batch, row)
+            sample = self._sample(slot, query, queries.logits[row])
+            drawn = self.pbe.answer_logits(slot, query, torch.from_numpy(sample.ids))[0]
+            totals.append(sample.log_total(drawn, columns, logits[row], ids).value)
         return torch.tensor(totals, dtype=logits.dtype)
 
     def _queries(self, slot: Slot, batch: Batch) -> _Queries:
@@ -212,29 +233,14 @@ class EntityIndex:
             self._masks[slot] = None if members.all() else mask_of(members)
         return self._masks[slot]
 
-    def _log_total(
-        self,
-        slot: Slot,
-        query: Batch,
-        cell_logits: Tensor,
-        best: Ids,
-        logits: Tensor,
-        left_out: Ids,
-        temperature: float = 1.0,
-    ) -> LogTotal:
-        """log Σ exp over the candidates of a query, from the logits of the best and a sample of the others.
-
-        The sample depends on the query alone, so that a question has one answer.
-        """
+    def _sample(self, slot: Slot, query: Batch, cell_logits: Tensor, temperature: float = 1.0) -> _Sample:
+        """Draws from the candidates of a query; they depend on the query alone, so that a question has one answer."""
         random = np.random.default_rng([int(slot), int(query.relation[0]), int(query.column(slot.other)[0])])
         counts = self.cells.counts(slot)
         chances = cell_chances(counts, cell_logits.double().numpy() / temperature)
         cells, places = draw(chances, counts, SAMPLED, random)
-        ids, inverse = np.unique(self.cells.members[self.cells.first(slot)[cells] + places], return_inverse=True)
-        drawn = self.pbe.answer_logits(slot, query, torch.from_numpy(ids))[0].double().numpy() / temperature
-        drawn[_member(ids, best) | _member(ids, left_out)] = -np.inf
-        log_chance = np.log(chances[cells]) - np.log(counts[cells])
-        return log_total(logits.double().numpy(), drawn[inverse], log_chance)
+        ids, places = np.unique(self.cells.members[self.cells.first(slot)[cells] + places], return_inverse=True)
+        return _Sample(ids, places, np.log(chances[cells]) - np.log(counts[cells]))
 
 
 def _restricted(distribution: Distribution, among: Subset | None) -> Distribution:

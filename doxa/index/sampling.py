@@ -34,8 +34,8 @@ class LogTotal(NamedTuple):
 
 def cell_chances(counts: Ids, scores: Numbers) -> Numbers:
     """The chance that a draw falls into each cell, (C,), from its number of candidates and its centroid's logit."""
-    exponents = SHARPNESS * scores
-    weights = counts * np.exp(exponents - exponents[counts > 0].max())
+    exponents = np.where(counts > 0, SHARPNESS * scores, -np.inf)  # a cell without candidates may have any score
+    weights = counts * np.exp(exponents - exponents.max())
     return np.asarray((1 - UNIFORM) * weights / weights.sum() + UNIFORM * counts / counts.sum())
 
 

@@ -1,9 +1,12 @@
 """Training of tables that stay in files: peak anonymous memory and cost per belief of one pass.
 
-    python experiments/cluster/out_of_core.py --work WORK [--beliefs 50000000] [--entities 5000000] [--partitions 32]
+    python experiments/cluster/out_of_core.py --work WORK [--beliefs 50000000] [--entities 5000000] [--partitions 16]
+        [--beside DATA]
 
-Generates beliefs, trains one epoch in partitions in this process (or with --cluster on Ray), and writes
-`out_of_core.json` beside this file: peak RssAnon of this process and, on Ray, of its workers.
+Generates beliefs, trains one epoch in partitions in this process (or with --cluster on Ray), and adds its figures to
+`out_of_core.json` beside this file: peak RssAnon of this process and, on Ray, of its workers. With --beside, beliefs
+of a dataset such as FB15k are trained first, in the memory of one process, at the same settings. Processor seconds are
+those of this process: other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ import os
 import platform
 import threading
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,17 +26,23 @@ import numpy as np
 import polars as pl
 import torch
 
+import doxa
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import Ragged
 from doxa.data.vocabulary import Vocabularies, Vocabulary
-from doxa.systems import assemble, recipe
+from doxa.systems import assemble, build, recipe
 from doxa.training.executors.choice import default_executor
 from doxa.training.loop import TrainingLoop
-from doxa.training.partitions.run import PartitionedRun
+from doxa.training.partitions.cuts import Pair
+from doxa.training.partitions.files import Columns
+from doxa.training.partitions.run import Epoch, PartitionedRun
 from doxa.training.partitions.tables import mapped_tables
 from doxa.training.plan import planned
+from doxa.training.steps import Steps
 
 RELATIONS = 1000
+
+CLOCKS = {"wall": time.monotonic, "processor": time.process_time}
 
 
 def main() -> None:
@@ -41,14 +52,18 @@ def main() -> None:
     parser.add_argument("--beliefs", type=int, default=50_000_000)
     parser.add_argument("--entities", type=int, default=5_000_000)
     parser.add_argument("--dimension", type=int, default=100)
-    parser.add_argument("--partitions", type=int, default=32)
+    parser.add_argument("--partitions", type=int, default=16)
     parser.add_argument("--cluster", default="")
+    parser.add_argument("--beside", type=Path, help="a dataset folder, whose cost per belief is measured, too")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     values = {
         "score": "translation", "dimension": arguments.dimension, "epochs": 1, "threads": 1,
         "partitions": arguments.partitions, "cluster": arguments.cluster,
     }  # fmt: skip
+    report: dict[str, Any] = {"settings": values | {"beliefs": arguments.beliefs, "entities": arguments.entities}}
+    if arguments.beside:
+        report["beside"] = {"data": arguments.beside.name, **in_memory(arguments.beside, values)}
     watch = Watch()
     beliefs = generated(arguments.beliefs, arguments.entities)
     settings = planned(recipe(values), len(beliefs), arguments.entities)
@@ -57,21 +72,71 @@ def main() -> None:
             settings, entities=arguments.entities, relations=RELATIONS, words=0,
             seen_heads=torch.arange(arguments.entities), seen_tails=torch.arange(arguments.entities),
         )  # fmt: skip
-    run = PartitionedRun(pbe, beliefs, settings, arguments.work)
-    began = time.monotonic()
-    state = TrainingLoop(run, inputs="generated").run(default_executor)
-    seconds = time.monotonic() - began
-    report: dict[str, Any] = {
-        "settings": values | {"beliefs": arguments.beliefs, "entities": arguments.entities},
-        "seconds": round(seconds, 1),
-        "microseconds_per_belief": round(1e6 * seconds / len(beliefs), 3),
-        "loss": state.curve[-1].loss,
-        **watch.stop(),
-        "versions": {"torch": torch.__version__, "python": platform.python_version()},
-    }
-    path = Path(__file__).with_name(f"out_of_core{'-ray' if arguments.cluster else ''}.json")
-    path.write_text(json.dumps(report, indent=1) + "\n")
-    print(path.read_text())
+    run = TimedRun(pbe, beliefs, settings, arguments.work)
+    with timed(report, len(beliefs)):
+        report["loss"] = TrainingLoop(run, inputs="generated").run(default_executor).curve[-1].loss
+    report |= watch.stop() | {"wall_seconds_of_files": run.seconds}
+    if "beside" in report:
+        for clock in CLOCKS:
+            report[f"{clock}_ratio"] = round(
+                report[f"{clock}_microseconds"] / report["beside"][f"{clock}_microseconds"], 3
+            )
+    report["versions"] = {"torch": torch.__version__, "python": platform.python_version()}
+    path = Path(__file__).with_name("out_of_core.json")
+    reports: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    by = f"Ray {arguments.cluster}" if arguments.cluster else "one process"
+    reports[f"{arguments.beliefs} beliefs, {arguments.entities} entities, {by}"] = report
+    path.write_text(json.dumps(dict(sorted(reports.items())), indent=1) + "\n")
+    print(json.dumps(report, indent=1))
+
+
+def in_memory(data: Path, values: dict[str, Any]) -> dict[str, float]:
+    """The cost per belief of one epoch in one process, without partitions."""
+    beliefs = doxa.read(data / "train.tsv")
+    settings = planned(
+        recipe(values | {"partitions": 0, "cluster": ""}), len(beliefs), len(beliefs.vocabularies.entities)
+    )
+    steps, report = Steps(build(beliefs, settings), beliefs, settings), dict[str, float]()
+    steps.warm_up()  # compiles loops
+    with timed(report, len(beliefs)):
+        TrainingLoop(steps, inputs=data.name).run(default_executor)
+    return report
+
+
+@contextmanager
+def timed(report: dict[str, Any], beliefs: int) -> Iterator[None]:
+    """Add the seconds of a block by both clocks, and those for each belief."""
+    began = [clock() for clock in CLOCKS.values()]
+    yield
+    for (name, clock), start in zip(CLOCKS.items(), began, strict=True):
+        seconds = clock() - start
+        report |= {f"{name}_seconds": round(seconds, 1), f"{name}_microseconds": round(1e6 * seconds / beliefs, 3)}
+
+
+class TimedRun(PartitionedRun):
+    """A run that knows how long the files of an epoch take, before and after its tasks."""
+
+    def __init__(self, *inputs: Any) -> None:
+        super().__init__(*inputs)
+        self.seconds: dict[str, float] = {}
+
+    def start(self) -> None:
+        with self._noted("start"):
+            super().start()
+
+    def begin(self, number: int, rounds: Sequence[Sequence[Pair]]) -> Epoch:
+        with self._noted("begin"):
+            return super().begin(number, rounds)
+
+    def commit(self, epoch: Epoch, shared: Columns) -> None:
+        with self._noted("commit"):
+            super().commit(epoch, shared)
+
+    @contextmanager
+    def _noted(self, stage: str) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        self.seconds[stage] = round(time.monotonic() - began, 1)
 
 
 def generated(count: int, entities: int) -> Beliefs:

@@ -3,7 +3,8 @@
     python experiments/cluster/partitions.py DATA --work WORK [--score translation] [--partitions 4] [--cluster RAY]
 
 DATA is a dataset folder such as FB15k. Trains one model in one process and one in partitions, evaluates both on the
-test beliefs, and writes `partitions-SCORE-P.json` beside this file (`-ray` with a cluster).
+test beliefs, and writes `partitions-SCORE-P.json` beside this file (`-ray` with a cluster). One process is not trained
+again where that file has its figures. With --nodes, the figures of `doxa bench cluster` on these nodes are added.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import torch
 
 import doxa
 from doxa.cluster.connection import ENVIRONMENT
+from doxa.lab.bench_cluster import cluster
+from doxa.lab.figures import Bench
 from doxa.training.fit import calibrated, resolved, train
 
 
@@ -50,6 +53,8 @@ def main() -> None:
         start_nodes(arguments.nodes)
         cut["cluster"] = report["settings"]["cluster"] = "auto"
         report["nodes"] = arguments.nodes
+        figures = cluster(arguments.data, arguments.dimension, arguments.partitions, "auto")
+        report["bench"] = Bench(tuple(figures)).as_dict()
     report["partitions"] = measure(arguments.data, settings | cut, arguments.work / "cut")
     one, parts = report["one_process"], report["partitions"]
     report["loss_of_mrr"] = round(one["mrr"] - parts["mrr"], 5)

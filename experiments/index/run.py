@@ -4,12 +4,12 @@
 
 MODEL is a trained model folder with test beliefs of the same data. Its entity vectors are repeated until there are as
 many entities as asked for. The first copy of an entity is the entity itself; further copies have normal noise on every
-coordinate, `noise` times the root mean square of the entity's coordinates. Copies are
-candidates wherever the entity is.
+coordinate, `noise` times the root mean square of the entity's coordinates. Copies are candidates where the entity is.
 
 Questions are test beliefs, half of them for heads and half for tails, one at a time, at the model's temperatures. They
-are not the questions that recall was measured on when the index was built. Exact answers score every entity. Seconds
-are those of the processor, of one thread, so that other work on the machine does not count; wall clock is beside them.
+are not the questions that recall was measured on when the index was built. Exact answers score every entity. `ask` is
+the whole way from names to names, known facts marked. Seconds are those of the processor, of one thread, so that other
+work on the machine does not count; wall clock is beside them.
 Results are added to index.json beside this file.
 """
 
@@ -42,6 +42,9 @@ from doxa.systems import assemble
 
 BLOCK = 100_000
 TOP = 10
+
+WARM_UP, TIMED_EXACT, AT_ONCE = 3, 10, 10
+"""Questions of a slot that only warm up, those whose exact answers are timed, and those scored exactly at a time."""
 
 
 def main() -> None:
@@ -116,7 +119,7 @@ def measure(model: Model, test: np.ndarray, options: argparse.Namespace) -> dict
     random = np.random.default_rng(options.seed + 1)
     tables = [figures(model, index, slot, random.permutation(test)[: options.questions // 2]) for slot in ENTITY_SLOTS]
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-    for name in ("cpu_ms", "wall_ms", "exact_cpu_ms"):
+    for name in ("cpu_ms", "wall_ms", "ask_cpu_ms", "exact_cpu_ms"):
         result[name] = spread(columns[name])
     result["questions"] = len(columns["recall"])
     result["recall"] = round(float(columns["recall"].mean()), 4)
@@ -131,21 +134,48 @@ def measure(model: Model, test: np.ndarray, options: argparse.Namespace) -> dict
 def figures(model: Model, index: EntityIndex, slot: Slot, triples: np.ndarray) -> dict[str, np.ndarray]:
     """For each question: milliseconds, recall, the error of the probabilities and the standard error stated."""
     temperature = getattr(model.calibration.temperatures, str(slot))
-    columns: dict[str, list[float]] = {
-        name: [] for name in ("cpu_ms", "wall_ms", "exact_cpu_ms", "recall", "error", "standard_error")
-    }
-    for triple in np.concatenate([triples[:3], triples]):  # the first ones only warm up
-        query = Batch.of_triples(*torch.from_numpy(triple[:, None].copy()))
+    names = ("cpu_ms", "wall_ms", "ask_cpu_ms", "exact_cpu_ms", "recall", "error", "standard_error")
+    columns: dict[str, list[float]] = {name: [] for name in names}
+    warm_up = np.concatenate([triples[:WARM_UP], triples])
+    answers: list[Distribution] = []
+    for triple in warm_up:
         with timed(columns["cpu_ms"], columns["wall_ms"]):
-            answer = next(index.distributions(slot, query, TOP, temperature=temperature))
+            answers.append(next(index.distributions(slot, batch_of(triple[None]), TOP, temperature=temperature)))
+    for triple in warm_up:
+        question = named(model, slot, triple)
+        with timed(columns["ask_cpu_ms"], []):
+            model.ask([question], TOP, use_index=True)
+    for place in range(WARM_UP + TIMED_EXACT):
         with timed(columns["exact_cpu_ms"], []):
-            exact = model.pbe.distribution(slot, query, temperature=temperature)
-            best = exact.columns[exact.logits[0].topk(TOP).indices]
-        columns["recall"].append(float(torch.isin(best, best_of(answer)).double().mean()))
-        ratio = torch.exp(exact.log_total.double() - answer.log_total.double())
-        columns["error"].append(abs(float(ratio) - 1))
-        columns["standard_error"].append(0.0 if answer.relative_error is None else float(answer.relative_error))
-    return {name: np.array(values[3:]) for name, values in columns.items()}
+            exact_best(model, slot, warm_up[place : place + 1], temperature)
+    answers = answers[WARM_UP:]
+    for start in range(0, len(triples), AT_ONCE):
+        best, log_totals = exact_best(model, slot, triples[start : start + AT_ONCE], temperature)
+        for row, answer in enumerate(answers[start : start + AT_ONCE]):
+            columns["recall"].append(float(torch.isin(best[row], best_of(answer)).double().mean()))
+            columns["error"].append(abs(float(torch.exp(log_totals[row] - answer.log_total.double())) - 1))
+            columns["standard_error"].append(0.0 if answer.relative_error is None else float(answer.relative_error))
+    return {name: np.array(values[WARM_UP if name.endswith("_ms") else 0 :]) for name, values in columns.items()}
+
+
+def exact_best(model: Model, slot: Slot, triples: np.ndarray, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """The best answers by exact scores, and log Σ exp of each question."""
+    exact = model.pbe.distribution(slot, batch_of(triples), temperature=temperature)
+    return exact.columns[exact.logits.topk(TOP).indices], exact.log_total.double()
+
+
+def named(model: Model, slot: Slot, triple: np.ndarray) -> tuple[str, str, str]:
+    """The question of a triple by names, as users ask it."""
+    entities, relations = model.vocabularies.entities, model.vocabularies.relations
+    head, relation, tail = triple.tolist()
+    return (
+        ("?", relations[relation], entities[tail]) if slot is Slot.HEAD else (entities[head], relations[relation], "?")
+    )
+
+
+def batch_of(triples: np.ndarray) -> Batch:
+    """The questions as a batch."""
+    return Batch.of_triples(*torch.from_numpy(np.ascontiguousarray(triples.T)))
 
 
 def best_of(answer: Distribution) -> torch.Tensor:

@@ -1,5 +1,7 @@
 """Evaluation, completion, audit and judgment on a cluster: the figures of one machine, and files to go on from."""
 
+import shutil
+
 import numpy as np
 import polars as pl
 import pytest
@@ -77,3 +79,19 @@ def test_a_command_that_is_run_again_goes_on_from_its_files(folder, runner, tmp_
     assert all(path.stat().st_mtime_ns == time for path, time in kept.items())
     judge(model, beliefs, base_rate=0.9, runner=runner)
     assert len(list(tmp_path.iterdir())) == 2 * len(files)
+
+
+def test_a_model_that_was_replaced_is_read_again(cluster, folder, tmp_path):
+    """Workers keep the model of a folder in memory from one command to the next."""
+    import ray
+
+    place = tmp_path / "m"
+    shutil.copytree(folder[0], place)
+    for dimension in (0, 4):
+        if dimension:
+            beliefs = Beliefs.from_frame(board(7))
+            model = fit(beliefs, folder[1], score="translation", dimension=dimension, epochs=2, threads=1)
+            model.save(place, force=True)
+        here = judge(Model.load(place), folder[1])
+        there = judge(Model.load(place), folder[1], runner=ClusterRows(ray, place, tmp_path / "parts"))
+        np.testing.assert_allclose(there.credence, here.credence, atol=1e-6)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import doxa
@@ -300,3 +301,22 @@ def test_proposals_as_a_table_and_as_plain_data(board):
     nothing = complete(model, min_credence=1.0, base_rate=0.001)
     assert (len(nothing), repr(nothing), nothing.expected_right) == (0, "Proposals(no new beliefs)", 0.0)
     assert nothing.to_frame().columns == table.columns
+
+
+def test_blocks_of_relations_are_searched_as_the_whole_with_one_search(board, monkeypatch):
+    model, made = board[0], []
+
+    class Blocks:
+        def run(self, function, count, rows_of, options, block=0):
+            monkeypatch.setattr(completion, "Pools", lambda facts: made.append(facts) or Pools(facts))
+            tables = [function(model, rows_of(np.arange(n, n + 1)), options) for n in range(count)]
+            assert len(tables) > 1
+            return pl.concat(tables)
+
+    for options in ({"min_credence": 0.0, "top": 30}, {"min_credence": 0.3}):
+        here, there = (complete(model, runner=runner, **options) for runner in (None, Blocks()))
+        assert len(here)
+        assert triples_of(here) == triples_of(there)
+        np.testing.assert_allclose(here.credence, there.credence, rtol=1e-6)
+        monkeypatch.undo()
+    assert len(made) == 2

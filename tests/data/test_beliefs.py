@@ -1,5 +1,6 @@
 """Beliefs, vocabularies and splits."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data import vocabulary
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
 from doxa.data.vocabulary import UNKNOWN, Vocabulary
@@ -23,13 +25,30 @@ def test_ids_are_places_in_order_of_first_appearance():
     assert (some.head.tolist(), some.relation.tolist(), some.tail.tolist()) == ([0, 1], [0, 1], [1, 2])
 
 
-def test_a_few_names_are_looked_up_as_many_are():
-    names = Vocabulary(pl.Series(["b", "ä", "http://example.org/x", "?"]), "entity", {"ex": "http://example.org/"})
-    values = pl.Series(["ä", None, "x", "ex:x", "b", "?"])
-    expected = names.ids(values)
-    assert len(names.lookup) == 4
-    assert names.ids(values).tolist() == expected.tolist() == [1, UNKNOWN, UNKNOWN, 2, 0, 3]
-    assert names.ids(values).dtype == expected.dtype
+@pytest.mark.parametrize("hashes", [2**63, 1, 3])
+def test_a_few_names_are_looked_up_as_many_are(monkeypatch, hashes):
+    """By hash, by the cast of many names, and by the dictionary; names with the same hash are told apart."""
+    by_polars = vocabulary._hashes
+    monkeypatch.setattr(vocabulary, "_hashes", lambda names: by_polars(names) % np.uint64(hashes))
+    texts = ["b", "ä", "http://example.org/x", "?", "c", "d", "e"]
+    names = Vocabulary(pl.Series(texts), "entity", {"ex": "http://example.org/"})
+    values, expected = pl.Series(["ä", None, "x", "ex:x", "b", "?", "e"]), [1, UNKNOWN, UNKNOWN, 2, 0, 3, 6]
+    by_hash = names.ids(values)
+    assert by_hash.tolist() == expected
+    assert pickle.loads(pickle.dumps(names)).ids(values).tolist() == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(vocabulary, "FEW", 0)
+        assert names.ids(values).tolist() == expected
+    assert len(names.lookup) == 7
+    assert names.ids(values).tolist() == expected
+    assert names.ids(values).dtype == by_hash.dtype
+
+
+def test_hashes_do_not_leave_the_process():
+    names = Vocabulary(pl.Series(["a", "b"]), "entity")
+    names.ids(pl.Series(["b"]))
+    assert "_sorted_hashes" in names.__dict__
+    assert "_sorted_hashes" not in pickle.loads(pickle.dumps(names)).__dict__
 
 
 def test_a_table_comes_back_as_it_was():

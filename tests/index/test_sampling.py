@@ -34,6 +34,11 @@ def test_the_chance_of_an_entity_is_that_of_the_reference(world):
     assert sum(expected) == pytest.approx(1)
 
 
+def test_a_cell_without_candidates_is_not_drawn_however_good_it_looks():
+    chances = cell_chances(np.array([3, 0, 1]), np.array([0.0, 5000.0, 1.0]))
+    np.testing.assert_allclose(chances, cell_chances(np.array([3, 0, 1]), np.array([0.0, -9.0, 1.0])))
+
+
 def test_the_estimate_is_that_of_the_reference(world):
     cells, scores, logits, random = world
     best, draws = [0, 5, 20], random.integers(0, len(logits), 40)
