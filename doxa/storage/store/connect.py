@@ -141,16 +141,16 @@ def faults(place: Place) -> Iterator[None]:
     """Turn the faults of a database into errors that say what to do."""
     try:
         yield
-    except (DBAPIError, *_driver_errors()) as fault:
+    except _database_errors() as fault:
         if "0x00" in str(getattr(fault, "orig", fault)):
             raise UsageError("a text has the character U+0000, which PostgreSQL cannot hold", "remove it") from fault
         raise translated(fault, place) from fault
 
 
-def _driver_errors() -> tuple[type[Exception], ...]:
-    """The errors of drivers: SQLAlchemy wraps them, but not where bulk rows go through the driver itself."""
+def _database_errors() -> tuple[type[Exception], ...]:
+    """Those of SQLAlchemy, and of drivers: it wraps them, but not where bulk rows go through the driver itself."""
     psycopg: Any = sys.modules.get("psycopg")
-    return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
+    return (DBAPIError, sqlite3.Error, *(() if psycopg is None else (psycopg.Error,)))
 
 
 MESSAGES = (
