@@ -173,10 +173,7 @@ def bench(
     kinds = kinds or [*benches.KINDS, *(["serve"] if model is not None else [])]
     for kind in kinds:
         chosen_of("bench", kind, tuple(measures))
-        if kind == "serve" and model is None:
-            raise UsageError("bench serve needs --model, a model folder")
-        if kind not in options and data is None:
-            raise UsageError(f"bench {kind} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k")
+        _check_bench(kind, model if kind == "serve" else data, kind in benches.WITHOUT_DATA)
     figures = []
     for kind in kinds:
         with terminal.busy(f"bench {kind}"):
@@ -188,6 +185,14 @@ def bench(
     terminal.say(f"\n{report.machine['processor']}, {report.machine['cores']} cores; {versions}")
     if json_ is not None:
         write_text(json_, json.dumps(report.as_dict(), indent=1) + "\n")
+
+
+def _check_bench(kind: str, folder: Path | None, needs_none: bool) -> None:
+    """Refuse a benchmark whose folder was not named."""
+    if folder is None and kind == "serve":
+        raise UsageError("bench serve needs --model, a model folder")
+    if folder is None and not needs_none:
+        raise UsageError(f"bench {kind} needs --data, a dataset folder", "for example: --data ../shared/data/fb15k")
 
 
 def _line(figure: Figure) -> str:

@@ -191,6 +191,8 @@ class Vocabularies:
 
 def report_outer_spaces(names: Vocabulary) -> None:
     """Log how many names begin or end with a space: a reader takes them for the same names without the space."""
+    if is_forked():  # a notice is not worth a plain twin of these operations
+        return
     spaced = names.names.filter(names.names != names.names.str.strip_chars())
     if len(spaced):
         log.warning("%s of the %s names begin or end with a space, such as %r; without the space it is another name",

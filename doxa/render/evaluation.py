@@ -158,7 +158,7 @@ def show_calibration(report: CalibrationReport, share: Reliability | None = None
     out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
     if report.answers:
         rows = [
-            (kind, f"{slot.temperature:.2f}", f"{slot.nll_before:.3f} → {slot.nll:.3f}",
+            (kind.replace("_", " "), f"{slot.temperature:.2f}", f"{slot.nll_before:z.3f} → {slot.nll:z.3f}",
              f"{slot.ece_before:.3f} → {slot.ece:.3f}")
             for kind, slot in report.answers.items()
         ]  # fmt: skip

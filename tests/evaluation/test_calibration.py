@@ -69,11 +69,18 @@ def test_intervals_hold_the_figure_and_narrow_with_more_beliefs():
         true = random.random(count) < credence
         ends = intervals(credence, true)
         result = Reliability.of(credence, true).as_dict()
-        assert all(ends[name][0] <= ends[name][1] for name in result)
-        for name in ("brier", "nll"):
-            assert ends[name][0] < result[name] < ends[name][1]
+        for name, value in result.items():
+            assert ends[name][0] < value < ends[name][1]
         widths.append(ends["brier"][1] - ends["brier"][0])
     assert widths[1] < widths[0] / 5
+
+
+def test_the_interval_of_a_small_ece_holds_it():
+    """Nearly the best labels for these credences: every drawn sample has a larger ECE."""
+    credence = (np.arange(300) + 0.5) / 300
+    true = np.concatenate([np.arange(len(part)) < round(part.sum()) for part in np.array_split(credence, 15)])
+    low, high = intervals(credence, true)["ece"]
+    assert 0 <= low <= Reliability.of(credence, true).ece <= high
 
 
 @pytest.fixture(scope="module")
