@@ -26,6 +26,9 @@ SECONDS, PATIENCE = 10, 60
 MEMORY, MEMORY_PER_BYTE = 2**30, 20
 """Bytes of memory that reading may take, and more per byte of the file."""
 
+PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+"""Whose memory is measured: the process that reads, and those that it starts."""
+
 BATCH = 50
 """Files per message to a child."""
 
@@ -44,7 +47,7 @@ def mutated(number, seed, whole):
     return form, name, (flipped if chance.random() < 0.3 else damaged)(content, chance)
 
 
-def peak(who=resource.RUSAGE_SELF):
+def peak(who):
     """The largest memory so far in bytes: of this process, or of the largest of its ended children."""
     return resource.getrusage(who).ru_maxrss * 1024
 
@@ -55,11 +58,12 @@ def read_batch(numbers, seed, whole, report):
         for number in numbers:
             form, name, content = mutated(number, seed, whole)
             report(number)
-            began, before = time.process_time(), peak()
+            began, before = time.process_time(), [peak(who) for who in PROCESSES]
             fault = attempt(form, name, content, Path(folder))
-            seconds, grown = time.process_time() - began, peak()
+            seconds, after = time.process_time() - began, [peak(who) for who in PROCESSES]
             text = "" if fault is None else f"{type(fault).__name__}: {str(fault)[:120]}"
-            if grown > before and max(grown, peak(resource.RUSAGE_CHILDREN)) > MEMORY + MEMORY_PER_BYTE * len(content):
+            grown = max(new if new > old else 0 for old, new in zip(before, after, strict=True))
+            if grown > MEMORY + MEMORY_PER_BYTE * len(content):
                 text = text or f"memory of {grown / 2**20:,.0f} MB"
             (Path(folder) / name).unlink(missing_ok=True)
             yield number, seconds, text

@@ -1,5 +1,7 @@
 """A short run of the fault harness of readers, and its own detection of faults."""
 
+import pytest
+
 from tests.faults import readers
 from tests.formats.fuzz import seeds
 
@@ -35,3 +37,20 @@ def test_a_reader_that_dies_or_fails_is_a_fault(monkeypatch):
     monkeypatch.setattr(readers, "attempt", lambda *file: ValueError("bad"))
     ((_, _, text),) = readers.read_batch([0], 0, [("tsv", "a.tsv", b"a\tr\tb\n")], lambda number: None)
     assert text == "ValueError: bad"
+
+
+@pytest.mark.parametrize("process", range(len(readers.PROCESSES)))
+def test_memory_beyond_the_bound_is_a_fault_once(monkeypatch, process):
+    """Of the process that reads, and of those that it starts."""
+    peaks = dict.fromkeys(readers.PROCESSES, 2**20)
+
+    def attempt(form, name, content, folder):
+        if content == b"large":
+            peaks[readers.PROCESSES[process]] = 2**31
+
+    monkeypatch.setattr(readers, "attempt", attempt)
+    monkeypatch.setattr(readers, "peak", lambda who: peaks[who])
+    monkeypatch.setattr(readers, "mutated", lambda number, seed, whole: whole[number])
+    whole = [("tsv", "a.tsv", content) for content in (b"small", b"large", b"small")]
+    texts = [text for _, _, text in readers.read_batch(range(3), 0, whole, lambda number: None)]
+    assert texts == ["", "memory of 2,048 MB", ""]
