@@ -141,14 +141,14 @@ def faults(place: Place) -> Iterator[None]:
     """Turn the faults of a database into errors that say what to do."""
     try:
         yield
-    except (DBAPIError, *_driver_errors()) as fault:
+    except _database_errors() as fault:
         raise translated(fault, place) from fault
 
 
-def _driver_errors() -> tuple[type[Exception], ...]:
-    """The errors of drivers: SQLAlchemy wraps them, but not where bulk rows go through the driver itself."""
+def _database_errors() -> tuple[type[Exception], ...]:
+    """Errors of SQLAlchemy, and those of the drivers, which it does not wrap where bulk rows go through a driver."""
     psycopg: Any = sys.modules.get("psycopg")
-    return (sqlite3.Error,) if psycopg is None else (sqlite3.Error, psycopg.Error)
+    return (DBAPIError, sqlite3.Error) if psycopg is None else (DBAPIError, sqlite3.Error, psycopg.Error)
 
 
 MESSAGES = (
