@@ -230,8 +230,9 @@ def _names(
         query = query.order_by(table.c.id.desc()).limit(1)
     present = bulk.frame(connection, query, {"id": pl.Int64, "name": pl.String}, {"id"})
     size = int(present["id"].max() or 0) + 1  # type: ignore[arg-type]
-    texts = np.full(size, None, object)
-    texts[present["id"].to_numpy()] = present["name"].to_numpy()
+    rows = np.full(size, -1)
+    rows[present["id"].to_numpy()] = np.arange(len(present))
+    texts: dict[int, str] = {}
     changes = connection.execute(
         sa.select(decision)
         .where(decision.c.kind == kind, decision.c.verdict.in_(["rename", "merge"]))
@@ -251,11 +252,12 @@ def _names(
     if iris:
         known = sa.select(table.c.id, sa.literal("<") + table.c.iri + ">").where(table.c.iri.is_not(None))
         terms = bulk.frame(connection, known, {"id": pl.Int64, "iri": pl.String})
-        texts[terms["id"].to_numpy()] = terms["iri"].to_numpy()
+        texts |= dict(terms.iter_rows())
     roots = np.arange(size)
     for subject in parents:
         roots[subject] = follow(parents, subject)
-    return Names(pl.Series("name", texts.tolist(), dtype=pl.String), roots)
+    names = present["name"].gather(pl.Series(rows).set(pl.Series(rows < 0), None))
+    return Names(names.scatter(list(texts), list(texts.values())) if texts else names, roots)
 
 
 def first_names(connection: Connection, kind: str) -> pl.Series:
