@@ -16,7 +16,7 @@ from doxa.data.columns import COLUMNS
 from doxa.data.mentions import Ragged, encode_words, words
 from doxa.data.places import MARKED, encode_with_places, plain_words, with_places
 from doxa.data.sources import as_frame
-from doxa.data.vocabulary import Ids, Vocabularies, Vocabulary, VocabularyBuilder, id_map
+from doxa.data.vocabulary import Ids, NumberedNames, Vocabularies, Vocabulary, VocabularyBuilder, id_map
 from doxa.errors import DoxaError
 from doxa.slots import Slot
 
@@ -68,10 +68,20 @@ class Beliefs:
         return cls(vocabularies, head, relation, tail, Ragged.empty(len(triples)), no_confidence(len(triples)))
 
     @classmethod
-    def from_frames(cls, frames: Iterable[pl.DataFrame], vocabularies: Vocabularies | None = None) -> Beliefs:
-        """Encode frames of the same columns, one after the other; none is kept in memory."""
-        entity = VocabularyBuilder("entity", vocabularies.entities if vocabularies else None)
-        relation = VocabularyBuilder("relation", vocabularies.relations if vocabularies else None)
+    def from_frames(
+        cls,
+        frames: Iterable[pl.DataFrame],
+        vocabularies: Vocabularies | None = None,
+        numbered: tuple[NumberedNames, NumberedNames] | None = None,
+    ) -> Beliefs:
+        """Encode frames of the same columns, one after the other; none is kept in memory.
+
+        With `numbered`, the frames have numbers for entities and relations, and `numbered` has their names.
+        """
+        entity, relation = numbered or (
+            VocabularyBuilder("entity", vocabularies.entities if vocabularies else None),
+            VocabularyBuilder("relation", vocabularies.relations if vocabularies else None),
+        )
         word = VocabularyBuilder("word", vocabularies.words if vocabularies else None)
         columns: dict[str, list[NDArray[Any]]] = {}
         texts: list[pl.Series] = []
@@ -100,7 +110,7 @@ class Beliefs:
                 put("label", table["label"].cast(pl.Int8).to_numpy())
 
         vocabularies = vocabularies or Vocabularies(entity.vocabulary(), relation.vocabulary(), word.vocabulary())
-        del entity, relation, word  # their memory serves the columns
+        del entity, relation, word, numbered  # their memory serves the columns
         return cls.from_columns(vocabularies, columns, texts, rows)
 
     @classmethod

@@ -14,7 +14,7 @@ import multiprocessing
 import sqlite3
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -23,7 +23,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from doxa.data import synthetic
-from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Ids
 from doxa.errors import DoxaError
 from doxa.lab.figures import Figure, peak_mb
@@ -42,8 +41,10 @@ Rows = dict[str, pl.DataFrame]
 
 SELECT = """
     SELECT belief.head, belief.relation, belief.tail, belief.split, assertion.mention, assertion.confidence
-    FROM belief JOIN assertion ON assertion.belief_id = belief.id ORDER BY belief.id, assertion.id
+    FROM belief JOIN assertion ON assertion.belief_id = belief.id
 """
+"""With the order in which doxa reads from each database."""
+
 NAMES = ("SELECT id, name FROM entity", "SELECT id, name FROM relation")
 
 
@@ -139,20 +140,19 @@ def _write(kb: KnowledgeBase, plain: PlainSQLite | PlainPostgres, beliefs: int) 
 def _read(kb: KnowledgeBase, plain: PlainSQLite | PlainPostgres) -> dict[str, float]:
     ours, theirs, rows, plain_rows = Clock(), Clock(), 0, 0
 
-    def alternating(blocks: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    def alternate(size: int) -> None:
         nonlocal rows, plain_rows
-        for block in blocks:
-            rows += len(block)
-            ours.__exit__()
-            with theirs:
-                plain_rows += plain.fetch(len(block))
-            ours.__enter__()
-            yield block
+        rows += size
+        ours.__exit__()
+        with theirs:
+            plain_rows += plain.fetch(size)
+        ours.__enter__()
 
     with ours:
         parts = sources.dataset(kb.place.location)
         for part in (parts.train, parts.valid):
-            Beliefs.from_frames(alternating(sources.blocks(part)) if part else [])
+            if part:
+                KnowledgeBase(part, read_only=True).beliefs(report=alternate)
     with theirs:
         plain_rows += plain.fetch(None)
     return {"out": rows / ours.seconds, "limit out": plain_rows / theirs.seconds}
@@ -233,7 +233,7 @@ class PlainSQLite:
         if self.cursor is None:
             for query in NAMES:
                 self.connection.execute(query).fetchall()
-            self.cursor = self.connection.execute(SELECT)
+            self.cursor = self.connection.execute(f"{SELECT} ORDER BY assertion.id")
         return len(self.cursor.fetchall() if rows is None else self.cursor.fetchmany(rows))
 
 
@@ -279,7 +279,8 @@ class PlainPostgres:
                 with self._copy(f"COPY ({query}) TO STDOUT") as copy:
                     for _ in copy:
                         pass
-            self.pieces = iter(self.outer.enter_context(self._copy(f"COPY ({SELECT}) TO STDOUT")))
+            query = f"{SELECT} ORDER BY belief.id, assertion.id"
+            self.pieces = iter(self.outer.enter_context(self._copy(f"COPY ({query}) TO STDOUT")))
         return len(list(islice(self.pieces, rows)))
 
 

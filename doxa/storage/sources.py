@@ -58,7 +58,13 @@ def read_beliefs(
     options, place = options or Options(), store_place(path)
     if place is None:
         return formats.read_beliefs(path, on_error, allow_zero_confidence, options)
-    return Beliefs.from_frames(_store_blocks(place, options)).with_prefixes(options.prefixes.declared)
+    from doxa.storage.store.knowledge_base import KnowledgeBase
+
+    beliefs = KnowledgeBase(place, read_only=True).beliefs()
+    if not len(beliefs):
+        raise _nothing(place)
+    options.prefixes.update(beliefs.vocabularies.prefixes)
+    return beliefs.with_prefixes(options.prefixes.declared)
 
 
 def blocks(
@@ -85,7 +91,11 @@ def _store_blocks(place: Place, options: Options) -> Iterator[pl.DataFrame]:
         start += len(table)
         yield table.insert_column(0, rows).drop("split", strict=False)
     if not start:
-        raise BadFile(f"{place}: no belief there", "import some: doxa kb import")
+        raise _nothing(place)
+
+
+def _nothing(place: Place) -> BadFile:
+    return BadFile(f"{place}: no belief there", "import some: doxa kb import")
 
 
 def dataset(path: str | Path) -> Dataset:

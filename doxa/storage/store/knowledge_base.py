@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import getpass
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from datetime import UTC, datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -129,19 +128,29 @@ class KnowledgeBase(Records):
 
     def blocks(self, part: str | None = None, at: str | int | datetime | None = None, *, iris: bool = False) -> Frames:
         """What `frames` gives, without mention or confidence where no belief has one."""
-        part = part or self.place.part or None
-        if part is not None:
-            one_of("part", part, PARTS)
+        part = self._part(part)
         with self.reading() as connection:
             snapshot = self._snapshot(connection, at if at is not None else self.place.moment or None)
             yield from Moment.of(connection, snapshot, iris).frames(connection, part)
 
-    def beliefs(self, part: str | None = None, at: str | int | datetime | None = None) -> Beliefs:
-        """The beliefs of a moment, or of one part of it."""
-        blocks = self.blocks(part, at)
-        first = next(blocks, pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.String)))
-        beliefs = Beliefs.from_frames(table.drop("split", strict=False) for table in chain([first], blocks))
+    def beliefs(
+        self,
+        part: str | None = None,
+        at: str | int | datetime | None = None,
+        report: Callable[[int], None] | None = None,
+    ) -> Beliefs:
+        """The beliefs of a moment, or of one part of it; `report` gets the number of rows of each block."""
+        part = self._part(part)
+        with self.reading() as connection:
+            snapshot = self._snapshot(connection, at if at is not None else self.place.moment or None)
+            beliefs = Moment.of(connection, snapshot).beliefs(connection, part, report)
         return beliefs.with_prefixes(self.prefixes())
+
+    def _part(self, part: str | None) -> str | None:
+        part = part or self.place.part or None
+        if part is not None:
+            one_of("part", part, PARTS)
+        return part
 
     def prefixes(self) -> dict[str, str]:
         """The RDF prefixes that imported files declared, beside the well-known ones."""

@@ -3,13 +3,13 @@
     effective decisions → active runs, names, merges, verdicts → rows of beliefs
 
 The present is the last snapshot, so that training now and training again from the snapshot later read the same rows in
-the same order: beliefs in the order of their ids, each with its assertions; accepted beliefs that nothing asserts come
-last. A fact that was merged into another counts as that other one, and keeps the split of the first of them.
+the same order: that of the assertions, see `_order`; accepted beliefs that nothing asserts come last. A fact that was
+merged into another counts as that other one, and keeps the split of the first of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.engine import Connection
 
+from doxa.data.beliefs import Beliefs
+from doxa.data.vocabulary import NumberedNames
 from doxa.storage.store import bulk, log
 from doxa.storage.store.names import follow
 from doxa.storage.store.schema import ACCEPTED, KINDS, NAMED, SPLITS, TRAIN, assertion, belief, decision, run
@@ -91,14 +93,31 @@ class Moment:
         `part` is train, valid or test; without it the column `split` says which. Facts whose proposal was decided are
         always in train: they are no random sample, so they cannot measure a model.
         """
+        for rows in self.numbered(connection, part):
+            yield rows.with_columns(
+                self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail")
+            )
+
+    def numbered(self, connection: Connection, part: str | None = None) -> Iterator[pl.DataFrame]:
+        """What `frames` gives, with the ids of names."""
         details = present_details(connection, self.runs)
         schema = IDS | {name: DETAILS[name] for name in details}
         for rows in self._rows(connection, part, schema, bulk.FETCHED):
             if len(rows):
-                yield rows.select(
-                    self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"),
-                    *details, *(["split"] if part is None else []),
-                )  # fmt: skip
+                yield rows.select(*TRIPLE, *details, *(["split"] if part is None else []))
+
+    def beliefs(self, connection: Connection, part: str | None, report: Callable[[int], None] | None) -> Beliefs:
+        """The beliefs that hold; `report` gets the number of rows of each block."""
+
+        def blocks() -> Iterator[pl.DataFrame]:
+            yield pl.DataFrame(schema=dict.fromkeys(TRIPLE, pl.Int64))  # there may be no other one
+            for block in self.numbered(connection, part):
+                if report:
+                    report(len(block))
+                yield block.drop("split", strict=False)
+
+        names = NumberedNames("entity", self.entities.names), NumberedNames("relation", self.relations.names)
+        return Beliefs.from_frames(blocks(), numbered=names)
 
     def parts(self, connection: Connection) -> list[str]:
         """Which of train, valid and test have beliefs."""
@@ -134,7 +153,7 @@ class Moment:
         query = (
             sa.select(*(belief.c[name] if name in IDS else assertion.c[name] for name in wanted))
             .join(assertion, assertion.c.belief_id == belief.c.id)
-            .order_by(belief.c.id, assertion.c.id)
+            .order_by(*_order(connection))
         )
         if part is not None and only:
             query = query.where(belief.c.split == SPLITS[part])
@@ -169,6 +188,11 @@ class Moment:
             self.entities.name("head"), self.relations.name("relation"), self.entities.name("tail"), "credence",
             label=pl.when(pl.col("status") > 0).then(1).otherwise(-1).cast(pl.Int8),
         )  # fmt: skip
+
+
+def _order(connection: Connection) -> list[sa.ColumnElement[Any]]:
+    """The order of assertions: by time in SQLite and by belief in PostgreSQL, where each joins beliefs the fastest."""
+    return [belief.c.id, assertion.c.id] if bulk.is_postgres(connection) else [assertion.c.id]
 
 
 def active_runs(connection: Connection, snapshot: int, undone: set[int]) -> pl.Series:
@@ -206,8 +230,9 @@ def _names(
         query = query.order_by(table.c.id.desc()).limit(1)
     present = bulk.frame(connection, query, {"id": pl.Int64, "name": pl.String}, {"id"})
     size = int(present["id"].max() or 0) + 1  # type: ignore[arg-type]
-    texts = np.full(size, None, object)
-    texts[present["id"].to_numpy()] = present["name"].to_numpy()
+    rows = np.full(size, -1)
+    rows[present["id"].to_numpy()] = np.arange(len(present))
+    texts: dict[int, str] = {}
     changes = connection.execute(
         sa.select(decision)
         .where(decision.c.kind == kind, decision.c.verdict.in_(["rename", "merge"]))
@@ -227,11 +252,12 @@ def _names(
     if iris:
         known = sa.select(table.c.id, sa.literal("<") + table.c.iri + ">").where(table.c.iri.is_not(None))
         terms = bulk.frame(connection, known, {"id": pl.Int64, "iri": pl.String})
-        texts[terms["id"].to_numpy()] = terms["iri"].to_numpy()
+        texts |= dict(terms.iter_rows())
     roots = np.arange(size)
     for subject in parents:
         roots[subject] = follow(parents, subject)
-    return Names(pl.Series("name", texts.tolist(), dtype=pl.String), roots)
+    names = present["name"].gather(pl.Series(rows).set(pl.Series(rows < 0), None))
+    return Names(names.scatter(list(texts), list(texts.values())) if texts else names, roots)
 
 
 def first_names(connection: Connection, kind: str) -> pl.Series:

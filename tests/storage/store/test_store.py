@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
+from doxa.data.beliefs import Beliefs
 from doxa.data.iris import Prefixes
 from doxa.errors import BadStore, UnknownName, UsageError
 from doxa.storage.store import log
@@ -57,6 +58,23 @@ def test_a_null_character_is_kept_or_refused(kb):
     else:
         kb.import_beliefs(rows, source="x")
         assert kb.holds("a\0", "in", "b")
+
+
+def test_beliefs_are_encoded_as_their_names_are(kb):
+    kb.import_beliefs(FACTS)
+    kb.import_beliefs([("rome", "in", "italy", None, 0.5), *FACTS[:2]])
+    kb.rename("lyon", "Lyon")
+    kb.merge("rome", "paris")
+    kb.decide("turin", "in", "italy", "accept")
+    sizes = []
+    beliefs = kb.beliefs(report=sizes.append)
+    plain = Beliefs.from_frames(table.drop("split") for table in kb.blocks())
+    assert sum(sizes) == len(beliefs) == 7
+    assert beliefs.to_frame().equals(plain.to_frame())
+    for name in ("entities", "relations", "words"):
+        ours, theirs = (getattr(one.vocabularies, name).names for one in (beliefs, plain))
+        assert ours.to_list() == theirs.to_list()
+    assert len(kb.beliefs(at=0)) == 0
 
 
 def test_a_failed_import_leaves_nothing(kb):
