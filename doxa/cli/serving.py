@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ServedArgument = Annotated[
     str, typer.Argument(metavar="MODEL | KB", help="A model folder, or a knowledge base: kb.db, postgresql://….")
 ]
-LONGEST_HEAD = 2**19
+LONGEST_HEAD = 2**20
 """Bytes of address and headers that are read, so that an address that is too long gets a problem as its answer."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

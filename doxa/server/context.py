@@ -97,8 +97,8 @@ class Context:
         return await anyio.to_thread.run_sync(work, limiter=self.lane)
 
 
-def context_of(request: Request) -> Context:
-    """The parts of the server that a request came to."""
+async def context_of(request: Request) -> Context:
+    """The parts of the server that a request came to; a plain function would take a thread for each request."""
     context: Context = request.app.state.context
     return context
 

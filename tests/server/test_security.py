@@ -1,5 +1,6 @@
 """Who may do what: every route with every role; hosts, origins, limits and headers."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,13 @@ def test_every_route_states_a_rule(method, path, route):
         assert rule.role in ("reader", "admin")
     else:
         assert rule.role in ("curator", "admin")
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ROUTES, ids=lambda part: part if isinstance(part, str) else "")
+def test_no_route_takes_a_thread_for_what_it_depends_on(method, path, route):
+    for dependency in route.dependant.dependencies:
+        call = dependency.call if inspect.isfunction(dependency.call) else type(dependency.call).__call__
+        assert inspect.iscoroutinefunction(call), dependency.call
 
 
 def test_each_role_may_do_what_the_rule_of_each_route_says(store, tokens):

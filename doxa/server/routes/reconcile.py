@@ -52,8 +52,8 @@ class Properties(Lenient):
 async def service(
     request: Request,
     parts: Parts,
-    queries: str | None = Query(None, max_length=100_000, description="A batch of queries as JSON."),
-    extend: str | None = Query(None, max_length=100_000, description="A data extension query as JSON."),
+    queries: str | None = Query(None, max_length=LONGEST_NAME, description="A batch of queries as JSON."),
+    extend: str | None = Query(None, max_length=LONGEST_NAME, description="A data extension query as JSON."),
 ) -> Response:
     """The manifest of the service; with `queries` or `extend`, their results."""
     if queries is None and extend is None:
