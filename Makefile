@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo serve test lint test-tour test-slow test-cluster test-faults test-store test-browser screenshots mutants \
-	fuzz bench-peers atlas docs picture clean
+.PHONY: help install demo serve test lint test-tour test-slow test-cluster test-faults test-store test-browser test-api screenshots \
+	mutants fuzz bench-peers atlas docs picture clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -58,6 +58,11 @@ test-browser: install  ## the page in a real Chromium, which is installed when r
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,browser]'
 	$(BIN)/python -m tests.browser.chromium
 	$(BIN)/python -m pytest -m browser tests/browser
+
+CASES ?= 2000
+test-api: install  ## requests that schemathesis makes from the OpenAPI document, CASES=2000
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,api]'
+	$(BIN)/python -m tests.api --cases $(CASES)
 
 SCALE ?= 1
 test-faults: install  ## kills, failing writes, flipped bits, reviewers at once; SCALE=0.05 is short, PARTS='store reviewers'

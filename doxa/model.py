@@ -79,7 +79,7 @@ class Model:
         resume: bool = False,
         **values: Any,
     ) -> Model:
-        """Train a model on Beliefs, a polars or pandas frame or a list of tuples.
+        """Train a model on Beliefs, a polars or pandas frame, a NumPy array of rows or a list of tuples.
 
         Keyword arguments are settings: `fit(beliefs, dimension=100, epochs=20)`. `valid` serves early stopping,
         thresholds and calibration; without it, a fraction of the beliefs does. `progress=True` draws a progress bar;

@@ -266,12 +266,20 @@ def _newton(
 
 
 def _isotonic(logit: Numbers, share: Numbers) -> tuple[Numbers, Numbers]:
-    """Isotonic regression of the targets on the logit: positions and heights of the steps, never quite 0 or 1."""
+    """Isotonic regression of the targets on the logit: positions and heights of the steps, never quite 0 or 1.
+
+    A step of m targets that are all 1 has the height (m + 1)/(m + 2), or that of the step below if this is higher: few
+    beliefs carry no certainty. A step of zeros has 1/(m + 2), or the height of the step above if this is lower.
+    """
     from sklearn.isotonic import IsotonicRegression  # only fitting needs it, and answering should start quickly
 
-    edge = 1 / (len(share) + 2)
-    regression = IsotonicRegression(y_min=edge, y_max=1 - edge, out_of_bounds="clip").fit(logit, share)
-    return np.asarray(regression.X_thresholds_, float), np.asarray(regression.y_thresholds_, float)
+    regression = IsotonicRegression(out_of_bounds="clip").fit(logit, share)
+    heights, fitted = np.array(regression.y_thresholds_, float), regression.predict(logit)
+    between = heights[(heights > 0) & (heights < 1)]
+    zeros, ones = np.count_nonzero(fitted == 0), np.count_nonzero(fitted == 1)
+    heights[heights == 0] = min([1 / (zeros + 2), *between[:1]])
+    heights[heights == 1] = max([(ones + 1) / (ones + 2), *between[-1:]])
+    return np.asarray(regression.X_thresholds_, float), heights
 
 
 def _folds(share: Numbers, seed: int, group: Ids | None = None) -> Iterator[tuple[Ids, Ids]]:

@@ -172,7 +172,8 @@ def _write(table: pl.DataFrame, kind: str, model: Model, out: Path) -> None:
 
 
 def _progress(now: SearchProgress) -> str:
-    return f"{now.relation} · {now.count:,} proposals, last {now.last_credence:.3f}"
+    last = f", last {now.last_credence:.3f}" if now.count else ""
+    return f"{now.relation} · {now.count:,} proposals{last}"
 
 
 def _describe(proposals: Proposals, place: Path | str, min_credence: float) -> None:

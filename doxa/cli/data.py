@@ -43,7 +43,7 @@ ApartOption = Annotated[
 
 def inspect(
     file: SourceArgument,
-    top: Annotated[int, typer.Option(help="Number of relations and of relation pairs to list.", min=0)] = 15,
+    top: Annotated[int, typer.Option(help="Number of relations, pairs and lookalikes to list.", min=0)] = 15,
     json_: Annotated[bool, typer.Option("--json", help="Print JSON, with every relation.")] = False,
     plot: Annotated[Path | None, typer.Option("--plot", metavar="PNG", help="Draw an overview on one page.")] = None,
     on_error: OnErrorOption = "raise",
@@ -53,7 +53,8 @@ def inspect(
     """Count beliefs, duplicates, leaks between train and test and unseen names, and profile the relations.
 
     Of a dataset folder, valid and test are compared with train: facts already in train, pairs that occur there
-    reversed, near-inverse relation pairs (at least 80 % of the facts of each occur reversed under the other).
+    reversed, near-inverse relation pairs (at least 80 % of the facts of each occur reversed under the other). Names
+    that differ only in spaces, case or Unicode form are listed.
 
     Example: `doxa data inspect demo/data --plot overview.png`
     """

@@ -21,6 +21,7 @@ REMEDIES = {
     "force": "pass --force to replace it",
     "resume": "repeat `doxa train` with --resume to continue it, or with --force to start again",
     "resume_failed": "what is trained so far is kept: repeat the command with --resume to continue",
+    "train": "to make one: doxa train DATA --out MODEL",
     "lower_rate": "for example: --set learning_rate=0.01",
     "new_search": "repeat `doxa complete` without --resume to start a new search",
     "columns": "name yours, for example: --read columns=head=subject_id,relation=property,tail=object_id",

@@ -44,11 +44,15 @@ ValidToOption = Annotated[str | None, typer.Option(metavar="TIME", help="Until w
 HASHED = 2**20
 
 
-def open_store(path: str, curator: str = "", read_only: bool = False) -> KnowledgeBase:
-    """The knowledge base of a command."""
+def open_store(path: str, curator: str = "", read_only: bool = False, whole: bool = True) -> KnowledgeBase:
+    """The knowledge base of a command; a moment or a part of one only if it need not be `whole`."""
     from doxa.storage.store.knowledge_base import KnowledgeBase
+    from doxa.storage.store.place import require_place, require_whole
 
-    return KnowledgeBase(path, curator=curator or None, read_only=read_only)
+    place = require_place(path)
+    if whole:
+        require_whole(place)
+    return KnowledgeBase(place, curator=curator or None, read_only=read_only)
 
 
 def counted_text(number: int, noun: str) -> str:
@@ -127,10 +131,14 @@ def import_(
     parts: dict[Any, Path] = {None: file}
     if file.is_dir() or store_place(file) is not None:
         parts = dict(sources.dataset(file).parts())
+    source, sha256 = source or sources.shown(file.name), _sha256(file)
+    former = None if sha256 is None else kb.last_import(source, sha256)
+    if former is not None:
+        terminal.remark(f"Note: decision {former} imported the same file before; this import states its beliefs again")
     with terminal.busy("importing") as state:
         number = kb.import_beliefs(
             {part: sources.blocks(path, rule, True, options) for part, path in parts.items()},
-            source=source or sources.shown(file.name), license=license_, sha256=_sha256(file), extractor=extractor,
+            source=source, license=license_, sha256=sha256, extractor=extractor,
             valid_from=valid_from, valid_to=valid_to, prefixes=options.prefixes,
             report=lambda rows: state(f"importing: {rows:,} beliefs"),
         )  # fmt: skip
@@ -165,7 +173,7 @@ def export(
     from doxa import formats
     from doxa.formats.registry import is_rdf
 
-    kb = open_store(store, read_only=True)
+    kb = open_store(store, read_only=True, whole=prov or decisions)
     if prov:
         say(f"{out}: {counted_text(kb.write_prov(out), 'statement')}")
         return
@@ -232,7 +240,7 @@ def log(
 
 def entry_text(row: dict[str, Any]) -> str:
     """A decision in one line."""
-    from doxa.storage.store.history import time_text
+    from doxa.storage.store.history import local_time
 
     about = " · ".join(row[name] for name in ("head", "relation", "tail")) if row["head"] else ""
     if row["verdict"] == "replace":
@@ -247,7 +255,7 @@ def entry_text(row: dict[str, Any]) -> str:
         about = f"from {row['source']}"
     details = [row[name] for name in ("reason", "note") if row[name]]
     undone = "" if row["effective"] else "  (undone)"
-    text = f"{row['decision']:6}  {time_text(row['at'])[:19]}  {row['curator']}  {row['verdict']}  {about}"
+    text = f"{row['decision']:6}  {local_time(row['at'])}  {row['curator']}  {row['verdict']}  {about}"
     return text + (f"  [{'; '.join(details)}]" if details else "") + undone
 
 

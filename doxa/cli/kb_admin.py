@@ -86,7 +86,7 @@ def list_accounts(store: StoreArgument, json_: JsonOption = False) -> None:
     Example: `doxa kb account list kb.db`
     """
     from doxa.render import terminal
-    from doxa.storage.store.history import time_text
+    from doxa.storage.store.history import local_time
 
     accounts = open_store(store, read_only=True).accounts.all()
     if json_:
@@ -95,7 +95,7 @@ def list_accounts(store: StoreArgument, json_: JsonOption = False) -> None:
     if not accounts:
         say("no account")
         return
-    rows = [(one["name"], one["role"], time_text(one["created"])[:19]) for one in accounts]
+    rows = [(one["name"], one["role"], local_time(one["created"])) for one in accounts]
     terminal.show_table("accounts", ("name", "role", "since"), rows)
 
 
@@ -113,7 +113,7 @@ def audit_trail(store: StoreArgument, json_: JsonOption = False) -> None:
 
     Example: `doxa kb account log kb.db`
     """
-    from doxa.storage.store.history import time_text
+    from doxa.storage.store.history import local_time
 
     trail = open_store(store, read_only=True).accounts.trail()
     if json_:
@@ -121,4 +121,4 @@ def audit_trail(store: StoreArgument, json_: JsonOption = False) -> None:
         return
     for row in trail:
         detail = f" ({row['detail']})" if row["detail"] else ""
-        say(f"{time_text(row['at'])[:19]}  {row['account']}  {row['action']}{detail}")
+        say(f"{local_time(row['at'])}  {row['account']}  {row['action']}{detail}")

@@ -143,6 +143,9 @@ def bench(
         typer.Option(help="Length of the vectors; by default 400 in training, 200 in ranking and answering.", min=1),
     ] = None,
     model: Annotated[Path | None, typer.Option(help="Model folder to serve, for serve.")] = None,
+    soak: Annotated[
+        float, typer.Option(metavar="SECONDS", help="For serve: also this long with 200 connections.", min=0)
+    ] = 0.0,
     beliefs: Annotated[int, typer.Option(help="Beliefs that `store` generates.", min=1000)] = 1_000_000,
     postgres: PostgresOption = None,
     json_: JsonFile = None,
@@ -165,7 +168,7 @@ def bench(
 
     measures = benches.KINDS | {"cluster": cluster, "serve": serve}
     options: dict[str, dict[str, Any]] = {kind: {} for kind in benches.WITHOUT_DATA}
-    options |= {"serve": {"model": model}, "store": {"beliefs": beliefs, "postgres": postgres}}
+    options |= {"serve": {"model": model, "soak": soak}, "store": {"beliefs": beliefs, "postgres": postgres}}
     shape = {"data": data} | ({} if dimension is None else {"dimension": dimension})
     kinds = kinds or [*benches.KINDS, *(["serve"] if model is not None else [])]
     for kind in kinds:

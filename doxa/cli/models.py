@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from doxa.config import Settings
     from doxa.model import Model
 
-METRICS = {"ranking": "filtered MRR", "accuracy": "accuracy of verdicts", "confidence": "minus squared error"}
-
 BudgetOption = Annotated[
     float | None,
     typer.Option(metavar="SECONDS", help="Seconds of the whole command; the schedule of training stretches to fit."),
@@ -184,9 +182,10 @@ def _check_folder(out: Path, force: bool, resume: bool, *sources: Path | None) -
 def _show_trained(model: Model, out: Path) -> None:
     """Print what was trained; a run stopped by Ctrl-C ends with its exit code."""
     from doxa.render import terminal
+    from doxa.training.validation import metric_name
 
     metrics = [record["metric"] for record in model.curve if record["metric"] is not None]
-    best = f", validation {max(metrics):.3f} ({METRICS[model.settings.metric]})" if metrics else ""
+    best = f", validation {max(metrics):.3f} ({metric_name(model.pbe, model.settings)})" if metrics else ""
     if "race" in model.origin:
         terminal.show_race(model.origin["race"])
     terminal.say(f"{out}: {model!r}")

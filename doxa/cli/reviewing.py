@@ -164,14 +164,17 @@ class Explainer:
             return None
 
     def show(self, proposal: Proposal) -> None:
-        """Print why the live model believes a proposal, or why it cannot say."""
+        """Print why the live model believes a proposal, or why it cannot say.
+
+        The credence of the explanation is left out: it is that of a belief to judge, not of a proposal.
+        """
         from doxa.render import terminal
 
         if self.model is None:
             terminal.remark("Note: the knowledge base has no live model that can explain")
             return
         try:
-            terminal.say(str(self.model.explain(*proposal.triple)))
+            terminal.say("\n".join(self.model.explain(*proposal.triple).reasons()))
         except DoxaError as fault:
             terminal.remark(f"Note: {fault}")
 

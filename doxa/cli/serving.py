@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ServedArgument = Annotated[
     str, typer.Argument(metavar="MODEL | KB", help="A model folder, or a knowledge base: kb.db, postgresql://….")
 ]
+LONGEST_HEAD = 2**19
+"""Bytes of address and headers that are read, so that an address that is too long gets a problem as its answer."""
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 NEEDED = {"fastapi": "FastAPI", "uvicorn": "uvicorn", "mcp": "the MCP SDK", "prometheus_client": "prometheus-client"}
 
@@ -94,7 +97,7 @@ def serve(
     config = uvicorn.Config(
         create_app(source, options), host=host, port=port, log_level="warning", access_log=False, server_header=False,
         proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=5, h11_max_incomplete_event_size=LONGEST_HEAD,
     )  # fmt: skip
     socket = config.bind_socket()
     shown = f"[{host}]" if ":" in host else host

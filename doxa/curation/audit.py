@@ -87,7 +87,8 @@ class Suspects(Result):
 
     def reason(self, place: int) -> str:
         """Why the belief at that place of the list is suspect, in a few words."""
-        reasons = [f"credence {self.credence[place]:.2g}"]
+        credence = self.credence[place]
+        reasons = [f"credence {credence:.2g}" if credence < 0.9 else f"credence {credence:.4f}"]
         for column, slot in reversed(list(enumerate(ENTITY_SLOTS))):
             contradicting = self.contradicting[place, column]
             if contradicting != UNKNOWN and self.surprise[place, column] >= NOTABLE:

@@ -221,7 +221,8 @@ _KEPT: list[tuple[Model, Any, _Search]] = []
 def searched_rows(model: Model, relations: Ids, options: Any) -> pl.DataFrame:
     """The best candidates of these relations; the process keeps its search, whose pools are those of all relations."""
     if not any(kept is model and same is options for kept, same, _ in _KEPT):
-        _KEPT[:] = [(model, options, _Search(model, *options, None))]
+        wanted, excluded, memory = options
+        _KEPT[:] = [(model, options, _Search(model, wanted, excluded, memory, None))]
     (search := _KEPT[0][2]).run(relations.tolist(), None, False)
     best, search.best = search.finish(), _Scored.empty()
     return pl.DataFrame({
@@ -282,12 +283,9 @@ class _Search:
         """The curve of a model that was saved without one, and the candidates if all were needed for it."""
         model = self.model
         return ProposalCurve.fit(
-            model.pbe,
-            model.trained_facts,
-            model.valid,
-            model.settings.seed,
+            model.pbe, model.trained_facts, model.valid, model.settings.seed,
             lambda share: self._tell(0.9 * share, "calibration"),
-        )
+        )  # fmt: skip
 
     @property
     def last_credence(self) -> float:

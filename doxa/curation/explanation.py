@@ -123,9 +123,14 @@ class Explanation(Result):
 
     def __str__(self) -> str:
         head, relation, tail, mention = self.belief
-        lines = [f"{head} · {relation} · {tail}" + (f'   "{mention}"' if mention else "")]
+        title = f"{head} · {relation} · {tail}" + (f'   "{mention}"' if mention else "")
         known = "known" if self.known else "not known"
-        lines.append(f"  credence {self.credence:.2%}, judged {'true' if self.verdict else 'false'} ({known})")
+        judged = f"  credence {self.credence:.2%}, judged {'true' if self.verdict else 'false'} ({known})"
+        return "\n".join([title, judged, *self.reasons()])
+
+    def reasons(self) -> list[str]:
+        """The lines of the text below the credence: terms, words, other answers, similar facts and influences."""
+        lines, relation = [], self.belief[1]
         product = " · ".join(f"{name} {term:.3g}" for name, term in zip(TERMS, self.terms, strict=True))
         lines.append(f"  ({product})^⅓ = {self.uncalibrated:.3g} before calibration")
         if self.mention:
@@ -144,7 +149,7 @@ class Explanation(Result):
                 f"{one.head} · {one.relation} · {one.tail}"
                 for one in self.influences
             ]
-        return "\n".join(lines)
+        return lines
 
 
 def _plain(value: Any) -> Any:

@@ -56,7 +56,7 @@ class Beliefs:
 
     @classmethod
     def of(cls, source: Any, vocabularies: Vocabularies | None = None) -> Beliefs:
-        """Beliefs of any source: `Beliefs`, a polars or pandas frame, or a list of tuples or dictionaries."""
+        """Beliefs of any source: `Beliefs`, a frame, a NumPy array of rows, or a list of tuples or dictionaries."""
         if isinstance(source, cls):
             return source if vocabularies is None else source.encode(vocabularies)
         return cls.from_frame(as_frame(source), vocabularies)

@@ -34,6 +34,9 @@ ENTITY_HEADINGS = {
 RELATION_HEADINGS = ("relation", "predicate", "edge", "property", "r", "p", "type")
 """Headings for the relation. `relation` wins, then the usual heading of the pair, then the earlier."""
 
+MENTION_HEADINGS = ("mention", "sentence", "text")
+"""Headings for the mention. Earlier ones win."""
+
 
 def normalize(heading: str | None) -> str:
     """A heading without surrounding spaces, in lower case."""
@@ -52,7 +55,8 @@ def meanings(headings: Sequence[str | None], assigned: Collection[str] = ()) -> 
         relation = next((name for name in ("relation", usual, *RELATION_HEADINGS) if name in plain), "")
         candidates.append({"head": head * (head in plain), "relation": relation, "tail": tail * (tail in plain)})
     best = max(candidates, key=lambda triple: sum(bool(name) or column in assigned for column, name in triple.items()))
-    names = best | {column: column for column in COLUMNS if column not in TRIPLE}
+    mention = next((name for name in MENTION_HEADINGS if name in plain), "")
+    names = best | {"mention": mention, "confidence": "confidence", "label": "label"}
     columns = {name: column for column, name in names.items() if name and column not in assigned}
     return {str(heading): columns[name] for heading, name in zip(headings, plain, strict=True) if name in columns}
 

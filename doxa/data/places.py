@@ -56,7 +56,7 @@ def encode_with_places(texts: pl.Series, heads: pl.Series, tails: pl.Series, voc
 
 def plain_words(vocabulary: Vocabulary) -> int:
     """The number of words without a mark."""
-    return int((~vocabulary.names.str.contains(MARKED)).sum())
+    return int((~contains(vocabulary.names, MARKED)).sum())
 
 
 def _bag(words: list[str], head: list[str], tail: list[str]) -> list[str]:

@@ -32,6 +32,8 @@ class Profile(Result):
       is its own inverse.
     - `degrees`: the number of entities in 1, 2–3, 4–7 … beliefs of train.
     - `confidences`: histogram of the confidence in train over 20 bins from 0 to 1.
+    - `lookalikes`: groups of names of one kind that differ only in spaces, case or Unicode form. They count as
+      different names.
     """
 
     parts: dict[str, dict[str, Any]]
@@ -39,6 +41,7 @@ class Profile(Result):
     inverses: list[dict[str, Any]]
     degrees: list[int]
     confidences: list[int]
+    lookalikes: list[dict[str, Any]]
 
     def to_frame(self) -> pl.DataFrame:
         """The relations of train: relation, kind, facts, tails_per_head, heads_per_tail."""
@@ -91,6 +94,7 @@ def profile(parts: Mapping[str, Iterable[pl.DataFrame]]) -> Profile:
         _inverses(names, facts, np.concatenate(held_out) if held_out else np.zeros((0, 3), np.int64)),
         _degrees(train),
         train.confidence_histogram(),
+        [*_lookalikes(entity.vocabulary()), *_lookalikes(names)],
     )
 
 
@@ -249,6 +253,14 @@ def _count_reversed(facts: pl.DataFrame, train: pl.DataFrame) -> pl.DataFrame:
     """For relations r and s, the number of facts (h, r, t) for which train holds (t, s, h)."""
     back = train.select(pl.col("t").alias("h"), pl.col("r").alias("s"), pl.col("h").alias("t"))
     return facts.lazy().join(back.lazy(), on=["h", "t"]).group_by("r", "s").len().collect(engine="streaming")
+
+
+def _lookalikes(names: Vocabulary) -> list[dict[str, Any]]:
+    """Groups of names that are equal in lower case, without outer and repeated spaces, in one Unicode form."""
+    plain = names.names.str.normalize("NFKC").str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
+    groups = pl.DataFrame({"plain": plain, "name": names.names}).filter(pl.col("plain").is_duplicated())
+    alike = groups.group_by("plain", maintain_order=True).agg("name")["name"]
+    return [{"kind": names.kind, "names": group.to_list()} for group in alike]
 
 
 def _degrees(train: _Part) -> list[int]:

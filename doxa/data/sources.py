@@ -1,4 +1,4 @@
-"""Beliefs from memory: polars and pandas frames, lists of tuples or dictionaries, as a frame with doxa's columns."""
+"""Beliefs from memory: polars and pandas frames, NumPy arrays, lists of tuples or dictionaries, as a checked frame."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ EXPECTED_ROWS = "expected (head, relation, tail), with a mention, a confidence o
 
 
 def as_frame(source: Any) -> pl.DataFrame:
-    """The beliefs of a polars or pandas frame or a list of tuples or dictionaries, checked, with doxa's columns.
+    """The beliefs of a frame, a NumPy array or a list of tuples or dictionaries, checked, with doxa's columns.
 
-    Tuples are (head, relation, tail), then a mention or a confidence or both; a fourth column in which all numbers are
-    ±1 is the label, as in files. Columns may have the names that other tools use, such as subject, predicate and
-    object; columns that mean nothing here are left out. A confidence is from 0 to 1, where 0 marks a false belief.
+    An array has one belief per row. Tuples are (head, relation, tail), then a mention or a confidence or both; a
+    fourth column in which all numbers are ±1 is the label, as in files. Columns may have the names that other tools
+    use, such as subject, predicate and object; columns that mean nothing here are left out. A confidence is from 0 to
+    1, where 0 marks a false belief.
     """
     if isinstance(source, pl.DataFrame):
         return _checked({name: source[name] for name in source.columns})
@@ -32,13 +33,15 @@ def as_frame(source: Any) -> pl.DataFrame:
         if not source.columns.is_unique:
             raise UsageError(f"the frame names a column twice ({', '.join(map(str, source.columns))})")
         return _checked({str(name): _series(_plain(column)) for name, column in source.items()})
+    if isinstance(source, np.ndarray) and source.ndim == 2:
+        return _of_tuples(source.tolist())
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         if source and all(isinstance(row, Mapping) for row in source):
             return _of_dictionaries(source)
         return _of_tuples(source)
     raise UsageError(
         f"cannot read beliefs from a {type(source).__name__}",
-        "expected Beliefs, a polars or pandas frame or a list of tuples; doxa.read reads files",
+        "expected Beliefs, a polars or pandas frame, a NumPy array of rows or a list of tuples; doxa.read reads files",
     )
 
 
@@ -64,13 +67,17 @@ def _checked(columns: dict[str, pl.Series]) -> pl.DataFrame:
             headings[column] = heading
     missing = [column for column in TRIPLE if column not in headings]
     if missing:
-        raise UsageError(f"the frame has no column {' or '.join(missing)} (columns: {', '.join(columns) or 'none'})")
+        raise UsageError(
+            f"the frame has no column {' or '.join(missing)} (columns: {', '.join(columns) or 'none'})",
+            "rename its columns to head, relation and tail",
+        )
     named = [columns[headings[column]].alias(column) for column in COLUMNS if column in headings]
     frame = pl.DataFrame([_as_text(part) if part.name in TEXTS else _without_nan(part) for part in named])
     frame, checks = check_columns(frame, allow_zero_confidence=True)
-    for _, passed, message in checks:
+    for column, passed, message in checks:
         if not passed.all():
-            raise UsageError(f"row {int(np.argmin(passed.to_numpy())) + 1} of the beliefs: {message}")
+            hints = ("leave such rows out, for example with dropna or drop_nulls",) if column in TRIPLE else ()
+            raise UsageError(f"row {int(np.argmin(passed.to_numpy())) + 1} of the beliefs: {message}", *hints)
     return frame
 
 
@@ -96,7 +103,9 @@ def _of_tuples(rows: Sequence[Any]) -> pl.DataFrame:
     for number, row in enumerate(rows, start=1):
         if not isinstance(row, tuple | list):
             raise UsageError(f"row {number} of the beliefs is {row!r}, not a tuple or list", EXPECTED_ROWS)
-        if len(row) not in WIDTHS or len(row) != width:
+        if len(row) not in WIDTHS:
+            raise UsageError(f"row {number} of the beliefs has {len(row)} parts", EXPECTED_ROWS)
+        if len(row) != width:
             raise UsageError(
                 f"row {number} of the beliefs has {len(row)} parts, the first has {width}; all must be of one length",
                 EXPECTED_ROWS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,9 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from doxa.data.forks import codes, is_forked
+from doxa.data.forks import codes, count_distinct, is_forked
 from doxa.data.iris import spellings
 from doxa.errors import DoxaError, UnknownName, did_you_mean
+
+log = logging.getLogger(__name__)
 
 Ids = NDArray[np.int64]
 
@@ -36,7 +39,7 @@ class Vocabulary:
     def __init__(self, names: pl.Series, kind: str, prefixes: Mapping[str, str] | None = None) -> None:
         self.names = names.cast(pl.String).alias("name")
         self.kind, self.prefixes = kind, dict(prefixes or {})
-        if self.names.null_count() or self.names.n_unique() != len(self.names):
+        if self.names.null_count() or count_distinct(self.names) != len(self.names):
             raise DoxaError(f"the list of {kind} names has empty or repeated entries")
 
     def __len__(self) -> int:
@@ -184,6 +187,14 @@ class Vocabularies:
         """The same names, also recognized by their IRIs."""
         entities = Vocabulary(self.entities.names, self.entities.kind, prefixes)
         return replace(self, entities=entities, relations=Vocabulary(self.relations.names, "relation", prefixes))
+
+
+def report_outer_spaces(names: Vocabulary) -> None:
+    """Log how many names begin or end with a space: a reader takes them for the same names without the space."""
+    spaced = names.names.filter(names.names != names.names.str.strip_chars())
+    if len(spaced):
+        log.warning("%s of the %s names begin or end with a space, such as %r; without the space it is another name",
+                    f"{len(spaced):,}", names.kind, spaced[0])  # fmt: skip
 
 
 class VocabularyBuilder:

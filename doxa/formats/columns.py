@@ -9,7 +9,7 @@ import polars as pl
 
 from doxa.data.columns import COLUMNS, TRIPLE, check_columns, meanings
 from doxa.errors import BadFile, UnknownName, UsageError
-from doxa.formats.faults import EXPECTED, Faults
+from doxa.formats.faults import Faults
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def check(table: pl.DataFrame, faults: Faults, allow_zero_confidence: bool = Fal
     good = pl.repeat(True, len(table), eager=True)
     table, checks = check_columns(table, allow_zero_confidence)
     for column, passed, message in checks:
-        hints = (EXPECTED,) if column in TRIPLE else ()
+        hints = ("a belief needs a head, a relation and a tail",) if column in TRIPLE else ()
         faults.report(table["line"].filter(~passed & good).to_numpy(), message, *hints)
         good &= passed
     return table if good.all() else table.filter(good)

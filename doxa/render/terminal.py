@@ -216,7 +216,7 @@ def show_tuning(study: Tuning) -> None:
 
 
 def show_profile(profile: Profile, top: int) -> None:
-    """Counts of a file or dataset, its relations and its near-inverse relation pairs, `top` of each."""
+    """Counts of a file or dataset, its relations, near-inverse relation pairs and lookalike names, `top` of each."""
     counts = dict.fromkeys(name for part in profile.parts.values() for name in part if name != "reversed_share")
     rows = [(name.replace("_", " "), *(_count(part, name) for part in profile.parts.values())) for name in counts]
     show_table("", ("", *profile.parts), rows)
@@ -228,6 +228,10 @@ def show_profile(profile: Profile, top: int) -> None:
     if pairs:
         title = f"Near-inverse relations, {len(pairs)} of {len(profile.inverses)}"
         show_table(title, ("relation", "inverse", "share", "leaked facts of valid and test"), pairs)
+    alike = [(group["kind"], "  ".join(map(repr, group["names"]))) for group in profile.lookalikes[:top]]
+    if alike:
+        title = f"Names that differ only in spaces, case or Unicode form, {len(alike)} of {len(profile.lookalikes)}"
+        show_table(title, ("kind", "names"), alike)
 
 
 def _count(part: Mapping[str, Any], name: str) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +12,7 @@ import anyio
 import anyio.to_thread
 from fastapi import Depends, Request
 from fastapi.responses import Response
+from pydantic_core import to_json
 
 from doxa.errors import DoxaError
 from doxa.server.batcher import Batcher
@@ -109,18 +108,7 @@ Parts = Annotated[Context, Depends(context_of)]
 
 def encoded(data: Any) -> bytes:
     """Data as JSON; numbers that JSON cannot hold become null."""
-    try:
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-    except ValueError:
-        return json.dumps(_finite(data), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-
-
-def _finite(data: Any) -> Any:
-    if isinstance(data, float):
-        return data if math.isfinite(data) else None
-    if isinstance(data, dict):
-        return {name: _finite(value) for name, value in data.items()}
-    return [_finite(value) for value in data] if isinstance(data, list | tuple) else data
+    return to_json(data, inf_nan_mode="null")
 
 
 def as_json(data: Any, headers: dict[str, str] | None = None) -> Response:

@@ -96,12 +96,12 @@ class Gate:
         if not self._host_allowed(headers.get("host", "")):
             return refusal(421, "this server does not answer under that host name", "doxa serve --allow-host NAME")
         origin = headers.get("origin")
-        if origin is not None and origin not in self.origins and urlsplit(origin).netloc != headers.get("host"):
+        if origin is not None and origin not in self.origins and _address(origin) != headers.get("host"):
             return refusal(403, "another site may not use this server", "doxa serve --allow-origin ORIGIN")
         if self.in_flight > self.limits.in_flight:
             return refusal(503, "too many requests at a time", headers=RETRY)
         if len(scope.get("query_string", b"")) + len(scope["path"]) > 4 * self.limits.query_length:
-            return refusal(413, "the address is too long", "send long texts in the body of a POST request")
+            return refusal(414, "the address is too long", "send long texts in the body of a POST request")
         address = str(client)
         path = scope["path"].removeprefix(scope.get("root_path", ""))
         if path in ("", "/") and b"token=" in scope.get("query_string", b""):
@@ -117,12 +117,12 @@ class Gate:
         return None
 
     def _host_allowed(self, host: str) -> bool:
-        name = urlsplit(f"//{host}").hostname if host.isprintable() and "@" not in host else None
-        if not name:
-            return False
-        if name in self.hosts or name == "localhost" or name.endswith(".localhost"):
-            return True
         try:
+            name = urlsplit(f"//{host}").hostname if host.isprintable() and "@" not in host else None
+            if not name:
+                return False
+            if name in self.hosts or name == "localhost" or name.endswith(".localhost"):
+                return True
             ipaddress.ip_address(name.partition("%")[0])
         except ValueError:
             return False
@@ -180,3 +180,11 @@ class Gate:
             if started:
                 raise
             await fault.response(scope, receive, send)
+
+
+def _address(origin: str) -> str | None:
+    """Host and port of an origin, None if it is no address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None

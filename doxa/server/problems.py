@@ -27,8 +27,8 @@ STATUS: dict[type[DoxaError], tuple[int, str, str]] = {
 
 TITLES = {
     400: "Bad request", 401: "Token needed", 403: "Not allowed", 404: "Not here", 405: "Method not allowed",
-    409: "Cannot be answered", 413: "Request too large", 415: "Unsupported media type", 421: "Unknown host",
-    422: "Invalid request", 429: "Too many requests", 503: "Busy",
+    409: "Cannot be answered", 413: "Request too large", 414: "Address too long",
+    415: "Unsupported media type", 421: "Unknown host", 422: "Invalid request", 429: "Too many requests", 503: "Busy",
 }  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def install(app: FastAPI) -> None:
         return response(problem(500, "fault", "Server fault", detail))
 
 
-STATUSES = (400, 401, 403, 404, 409, 413, 415, 421, 422, 429, 503)
+STATUSES = (400, 401, 403, 404, 409, 413, 414, 415, 421, 422, 429, 503)
 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"description": TITLES[status], "model": Problem} for status in STATUSES
@@ -129,7 +129,6 @@ def with_problems(schema: dict[str, Any]) -> dict[str, Any]:
     for operations in schema["paths"].values():
         for operation in operations.values():
             for status, described in operation["responses"].items():
-                content = described.get("content", {})
-                if status >= "400" and "application/json" in content:
-                    described["content"] = {MEDIA_TYPE: content["application/json"]}
+                if status >= "400" and described.get("content"):
+                    described["content"] = {MEDIA_TYPE: next(iter(described["content"].values()))}
     return schema

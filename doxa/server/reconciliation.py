@@ -4,8 +4,8 @@ The score of a candidate is its name's similarity and, where the query has prope
 
     score = 100 · (½ · name + ½ · mean over properties of belief)      without properties: 100 · name
 
-where belief is 1 for a known fact and the model's credence otherwise. A property is a relation; `^relation` is its
-inverse.
+where belief is 1 for a known fact and the model's credence otherwise. A query without a name has the model's answers as
+candidates, and belief alone counts. A property is a relation; `^relation` is its inverse.
 """
 
 from __future__ import annotations
@@ -69,12 +69,13 @@ def properties(served: Served, query: str, limit: int) -> list[dict[str, str]]:
 
 def matches(served: Served, query: Mapping[str, Any]) -> dict[str, Any]:
     """The candidates of one query, best first."""
-    text, limit = str(query.get("query", "")), min(max(int(query.get("limit") or 5), 1), 50)
-    candidates = served.entities.search(text[:1000], max(limit, 10)) if text.strip() else []
+    text, limit = str(query.get("query", "")).strip(), min(max(int(query.get("limit") or 5), 1), 50)
     wanted = [(str(one["pid"]), values_of(one.get("v"))) for one in query.get("properties") or () if "pid" in one]
+    pairs, count = _pairs(served, wanted), max(limit, 10)
+    candidates = served.entities.search(text[:1000], count) if text else _answers(served, pairs, count)
     rows: list[dict[str, Any]] = []
-    for match, belief in zip(candidates, _beliefs(served, candidates, wanted), strict=True):
-        score = match.score if belief is None else (match.score + belief) / 2
+    for match, belief in zip(candidates, _beliefs(served, candidates, pairs), strict=True):
+        score = match.score if belief is None else (match.score + belief) / 2 if text else belief
         features = [{"id": "name", "value": match.score}, {"id": "facts", "value": match.facts}]
         features += [] if belief is None else [{"id": "belief", "value": round(belief, 4)}]
         sure = match.match == "exact" and (belief is None or belief >= LIKELY)
@@ -87,29 +88,44 @@ def matches(served: Served, query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def values_of(value: Any) -> list[str]:
-    """The names of a property's value: a text, an object with an id, or a list of them."""
+    """The names of a property's value: a text, a number, an object with an id, or a list of them."""
     if isinstance(value, list):
         return [name for one in value for name in values_of(one)]
     if isinstance(value, Mapping):
         value = value.get("id") or value.get("name")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
     return [value] if isinstance(value, str) and value else []
 
 
-def _beliefs(
-    served: Served, candidates: Sequence[Match], wanted: Sequence[tuple[str, Sequence[str]]]
-) -> list[float | None]:
-    """How well the properties fit each candidate; None where nothing about them is known."""
-    model, relations = served.model, set(served.model.vocabularies.relations.names)
-    pairs = []
+def _pairs(served: Served, wanted: Sequence[tuple[str, Sequence[str]]]) -> list[tuple[str, str]]:
+    """The properties and values whose names the model knows."""
+    relations, pairs = set(served.model.vocabularies.relations.names), []
     for pid, texts in wanted:
         relation = pid.removeprefix(INVERSE)
         for text in texts if relation in relations else ():
             exact = [match.name for match in served.entities.search(text[:1000], 1) if match.match == "exact"]
             pairs += [(pid, name) for name in exact]
+    return pairs
+
+
+def _answers(served: Served, pairs: Sequence[tuple[str, str]], count: int) -> list[Match]:
+    """The most probable entities with these properties; their names say nothing."""
+    names: dict[str, Match] = {}
+    questions = [_triple(pid, "?", other) for pid, other in pairs]
+    for answer in served.model.ask(questions, count) if questions else ():
+        for one in answer:
+            facts = int(served.entities.facts[served.model.vocabularies.entities.id(one.name)])
+            names.setdefault(one.name, Match(one.name, "similar", 0.0, facts))
+    return list(names.values())
+
+
+def _beliefs(served: Served, candidates: Sequence[Match], pairs: Sequence[tuple[str, str]]) -> list[float | None]:
+    """How well the properties fit each candidate; None where nothing about them is known."""
     if not pairs or not candidates:
         return [None] * len(candidates)
     rows = [_triple(pid, match.name, other) for match in candidates for pid, other in pairs]
-    judged = model.judge(rows).as_dict()["beliefs"]
+    judged = served.model.judge(rows).as_dict()["beliefs"]
     numbers = [1.0 if one["known"] else float(one["credence"] or 0.0) for one in judged]
     count = len(pairs)
     return [sum(numbers[start : start + count]) / count for start in range(0, len(numbers), count)]

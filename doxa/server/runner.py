@@ -87,14 +87,22 @@ class Runner:
         environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         pipe = asyncio.subprocess.PIPE
         self._job = job
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "doxa.server.worker", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe,
-            env=environment,
-        )  # fmt: skip
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "doxa.server.worker", stdin=pipe, stdout=asyncio.subprocess.DEVNULL, stderr=pipe,
+                env=environment,
+            )  # fmt: skip
+        except OSError as fault:  # no memory or no process left: the runner goes on
+            self._job = None
+            return await self._failed(job, f"the process cannot be started: {fault}")
         _, errors = await self._process.communicate(json.dumps(message).encode())
         words = errors.decode(errors="replace").strip()[-LAST_WORDS:]
         ended = f"the process ended with code {self._process.returncode}: {words}"
         self._process = self._job = None
+        await self._failed(job, ended)
+
+    async def _failed(self, job: dict[str, Any], message: str) -> None:
+        """Record that a job failed, unless its process has recorded an end."""
         await anyio.to_thread.run_sync(
-            lambda: self.kb.jobs.finish(job["id"], failed=True, message=ended, started=job["started"])
+            lambda: self.kb.jobs.finish(job["id"], failed=True, message=message, started=job["started"])
         )

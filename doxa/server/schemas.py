@@ -22,6 +22,12 @@ Mention = Annotated[
 BaseRate = Annotated[float | None, Query(gt=0, lt=1, description="Share of true beliefs that credence shall hold for.")]
 
 
+class Body(BaseModel):
+    """The body of a request: types are taken at their word, so that `false` is no number."""
+
+    model_config = ConfigDict(strict=True)
+
+
 class Lenient(BaseModel):
     """A response, which may gain fields in later versions."""
 
@@ -50,7 +56,7 @@ class Answers(Lenient):
     answers: list[Answer]
 
 
-class Questions(BaseModel):
+class Questions(Body):
     """A batch of questions (head, relation, tail) or (head, relation, tail, mention); '?' is the missing part."""
 
     questions: list[tuple[Name, Name, Name] | tuple[Name, Name, Name, Name | None]] = Field(
@@ -79,7 +85,7 @@ class Judgment(Lenient):
     mixture: str
 
 
-class BeliefIn(BaseModel):
+class BeliefIn(Body):
     """A belief to judge."""
 
     head: Name = Field(examples=["Lyon"])
@@ -88,7 +94,7 @@ class BeliefIn(BaseModel):
     mention: Name | None = None
 
 
-class BeliefsIn(BaseModel):
+class BeliefsIn(Body):
     """A batch of beliefs to judge."""
 
     beliefs: list[BeliefIn]
@@ -204,6 +210,14 @@ class Models(Lenient):
     """The versions of the model, in order."""
 
     models: list[ModelOut]
+
+
+class Compared(Lenient):
+    """Two versions, and the decisions between them."""
+
+    a: ModelOut
+    b: ModelOut
+    decisions: list[dict[str, Any]]
 
 
 class ModelInfo(Lenient):

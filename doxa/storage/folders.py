@@ -55,6 +55,7 @@ LITTER = re.compile(rf"\.tmp\w{{6}}|\.{re.escape(CHECKPOINT)}\..*|{WORKSPACE.pat
 
 ZEROS = "0" * 64
 AGAIN = "train it again"
+TRAIN = "to make one: doxa.fit(beliefs).save(folder)"
 
 
 @dataclass(frozen=True)
@@ -71,9 +72,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     path = folder / MANIFEST
     try:
         if not stat.S_ISDIR(folder.stat().st_mode):
-            raise BadModel(f"{folder} is not a model folder: it is a file")
+            raise BadModel(f"{folder} is not a model folder: it is a file", TRAIN, remedy="train")
     except FileNotFoundError:
-        raise BadModel(f"no model folder {folder}", "train a model and save it there") from None
+        raise BadModel(f"no model folder {folder}", TRAIN, remedy="train") from None
     except OSError as fault:
         _cannot_read(folder, fault)
     try:
@@ -81,7 +82,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         if (folder / CHECKPOINT).exists():
             raise BadModel(f"the training of {folder} is not finished", "resume it", remedy="resume") from None
-        raise BadModel(f"{folder} is not a model folder: it holds no {MANIFEST}") from None
+        raise BadModel(f"{folder} is not a model folder: it holds no {MANIFEST}", TRAIN, remedy="train") from None
     except OSError as fault:
         _cannot_read(path, fault)
     try:

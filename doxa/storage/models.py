@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save_file
 
 from doxa.calibration.judge import Judge
 from doxa.config import Settings
+from doxa.data.forks import read_texts
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.errors import BadModel, UsageError
 from doxa.model import Model
@@ -123,9 +124,10 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool, mapped: bool
     if not mapped:
         folders.check_files(folder, files, everything)
     try:
+        texts = read_texts([files[plural].path for plural in VOCABULARIES], "name")
         names = {
-            plural: Vocabulary(pl.read_parquet(files[plural].path, glob=False)["name"], kind, manifest.get("prefixes"))
-            for plural, kind in VOCABULARIES.items()
+            plural: Vocabulary(column, kind, manifest.get("prefixes"))
+            for (plural, kind), column in zip(VOCABULARIES.items(), texts, strict=True)
         }
         weights = load_file(files["weights"].path)
         weights = weights if mapped else _aligned(weights)

@@ -23,6 +23,7 @@ from doxa.data.places import plain_words
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
 from doxa.data.unseen import check_names
+from doxa.data.vocabulary import report_outer_spaces
 from doxa.errors import DoxaError, UsageError, resource_text
 from doxa.model import Model
 from doxa.pbe import PBE
@@ -302,6 +303,8 @@ def _prepared(
         raise UsageError("no belief of the training set is labeled true; there is nothing to train on")
     if not positives.uses_all_names():
         positives = positives.compact()
+    for names in (positives.vocabularies.entities, positives.vocabularies.relations):
+        report_outer_spaces(names)
     positives, settings = prepare_words(positives, settings)
     if valid is not None and len(valid):
         valid = _encoded_validation(positives, valid, settings, strict)

@@ -12,6 +12,8 @@ import time
 
 import torch
 
+from doxa.training.sharing import shared
+
 
 class Schedule:
     """How far the learning rate has fallen at a step: 0 at the start of a run, 1 at its end.
@@ -21,7 +23,7 @@ class Schedule:
 
     def __init__(self, steps: int) -> None:
         self.by_clock = False
-        self._numbers: torch.Tensor = torch.zeros(3, dtype=torch.float64).share_memory_()  # type: ignore[no-untyped-call]
+        self._numbers = shared(torch.zeros(3, dtype=torch.float64))
         self.set(0, steps)
 
     def __getstate__(self) -> tuple[bool, list[float]]:

@@ -53,11 +53,7 @@ def validation_metric(pbe: PBE, valid: Beliefs, known: TripleIndex, settings: Se
 
 
 def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) -> Callable[[], float]:
-    by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
-    tasks = ["entity"] if settings.metric == "entity" else answers(settings, words=pbe.mention is not None)
-    slots = [slot for task in tasks for slot in by_task.get(task, ())]
-    if pbe.relations == 1 and len(slots) > 1:  # nothing to tell apart
-        slots = [slot for slot in slots if slot is not Slot.RELATION]
+    slots = _ranked_slots(pbe, settings)
 
     def mean_mrr() -> float:
         total = 0.0
@@ -66,6 +62,27 @@ def _ranking(pbe: PBE, sample: Beliefs, known: TripleIndex, settings: Settings) 
         return total / len(slots)
 
     return mean_mrr
+
+
+def _ranked_slots(pbe: PBE, settings: Settings) -> list[Slot]:
+    """The slots whose ranks the metric averages: those that the system answers, or entities alone."""
+    by_task: dict[str, tuple[Slot, ...]] = {"entity": ENTITY_SLOTS, "relation": (Slot.RELATION,)}
+    tasks = ["entity"] if settings.metric == "entity" else answers(settings, words=pbe.mention is not None)
+    slots = [slot for task in tasks for slot in by_task.get(task, ())]
+    if pbe.relations == 1 and len(slots) > 1:  # nothing to tell apart
+        slots = [slot for slot in slots if slot is not Slot.RELATION]
+    return slots
+
+
+def metric_name(pbe: PBE, settings: Settings) -> str:
+    """What the validation metric is, in words."""
+    if settings.metric == "confidence":
+        return "minus squared error of the confidence"
+    if settings.metric == "accuracy":
+        return "accuracy of verdicts"
+    slots = _ranked_slots(pbe, settings)
+    kinds = ["entities"] * (Slot.HEAD in slots) + ["relations"] * (Slot.RELATION in slots)
+    return f"filtered MRR of {' and '.join(kinds)}"
 
 
 def accuracy(pbe: PBE, labeled: Beliefs, settings: Settings) -> float:

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from doxa.calibration.curves import KINDS, PRIOR, Curve, _fit_kind, _newton, fit_curve
+from doxa.calibration.curves import KINDS, PRIOR, Curve, _fit_kind, _isotonic, _newton, fit_curve
 from doxa.evaluation.calibration import Reliability
 
 
@@ -62,6 +62,22 @@ def test_steps_are_found_where_no_logistic_curve_fits():
     assert result.kind.startswith("isotonic")
     x = np.array([-9.0, -5.0, -1.0])
     assert result.probability(x, np.zeros(3, int)).tolist() == pytest.approx([0.1, 0.5, 0.8], abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("label", "heights"),
+    [
+        ([0, 0, 1, 0, 1, 1, 1], [1 / 4, 0.5, 4 / 5]),  # two zeros, a half, three ones
+        ([0, 0, 0, 1, 1, 1, 1, 1, 0, 1], [1 / 5, 5 / 6, 5 / 6]),  # the last step is not below the one before
+        ([0, 0, 1, 1], [1 / 4, 3 / 4]),
+        ([1, 1, 1], [4 / 5]),
+    ],
+)
+def test_the_ends_of_steps_are_as_certain_as_their_beliefs_are_many(label, heights):
+    positions, steps = _isotonic(np.arange(float(len(label))), np.array(label, float))
+    assert np.unique(steps).tolist() == pytest.approx(sorted(set(heights)))
+    assert (np.diff(positions) > 0).all()
+    assert (np.diff(steps) >= 0).all()
 
 
 def test_a_relation_with_few_labels_stays_near_all_the_others():

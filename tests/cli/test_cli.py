@@ -215,8 +215,10 @@ def test_bad_questions(doxa, model, question, code, message):
 def test_bad_model_folders(doxa, model, tmp_path):
     code, _, err = doxa("ask", tmp_path / "none", "a", "r", "?")
     assert (code, "no model folder" in err) == (1, True)
+    assert err.endswith("\n  to make one: doxa train DATA --out MODEL\n")
     code, _, err = doxa("ask", tmp_path, "a", "r", "?")
     assert (code, "holds no model.json" in err) == (1, True)
+    assert "doxa.fit" not in err
     cut = tmp_path / "cut"
     cut.mkdir()
     for path in model.iterdir():

@@ -126,9 +126,10 @@ def test_train_prints_the_settings_that_training_used(doxa, tmp_path):
     """They depend on the beliefs that remain after the hold-out."""
     table = board(20, words=False)
     formats.write(table, tmp_path / "b.tsv")
-    values = {"dimension": 2, "epochs": 1, "threads": 1, "validation_fraction": 0.3}
+    values = {"dimension": 2, "epochs": 1, "threads": 1, "validation_fraction": 0.3, "stop_on": "entity"}
     arguments = [word for name, value in values.items() for word in ("--set", f"{name}={value}")]
-    err = doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *arguments)[2]
+    code, text, err = doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *arguments)
+    assert (code, text.rstrip().endswith("(filtered MRR of entities)")) == (0, True)
     settings = library.fit(table, **values).settings
     assert Model.load(tmp_path / "m").settings == settings
     assert settings.batch_size < len(table) // 20

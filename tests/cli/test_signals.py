@@ -62,6 +62,21 @@ def test_ctrl_c_and_sigterm_leave_a_usable_model_that_can_be_resumed(number, cod
     assert (out / "checkpoint.safetensors").exists()
 
 
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_interrupted_while_it_writes_leaves_the_old_file(number, code, tmp_path):
+    """Standard input stays open, so that the command is in the middle of its work."""
+    (tmp_path / "out.tsv").write_text("a\tr\tb\n")
+    run = run_doxa("data", "convert", "-", tmp_path / "out.tsv", stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".doxa-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert list(tmp_path.glob(".doxa-*"))
+    run.send_signal(number)
+    assert run.wait(60) == code
+    assert b"Traceback" not in run.stderr.read()
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("out.tsv", "a\tr\tb\n")]
+
+
 @pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="reads children from /proc")
 def test_workers_do_not_outlive_a_killed_run(tmp_path):
     data = tmp_path / "b.tsv"

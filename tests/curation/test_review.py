@@ -12,6 +12,7 @@ from doxa.curation import sheet
 from doxa.curation.audit import audit
 from doxa.curation.complete import complete
 from doxa.curation.review import decide, to_review
+from doxa.data import atomic
 from doxa.errors import BadFile
 from tests.worlds import random_model
 
@@ -209,3 +210,24 @@ def test_the_same_decision_twice_counts_once(tmp_path):
     assert [row[:4] for row in decisions.retracted.rows()] == [("a", "r", "b", "s.csv:2 suspect wrong")]
     assert [row[:4] for row in decisions.added.rows()] == [("a", "r", "c", "s.csv:3 suspect replace")]
     assert [(row[2], row[4]) for row in decisions.labels.rows()] == [("b", -1), ("c", 1)]
+
+
+def test_the_files_of_an_earlier_review_are_replaced_at_once(tmp_path, monkeypatch):
+    """Up to one exchange of folders the earlier files are whole; then none of them is left, also without decisions."""
+    first = [["a", "r", "b", "c", "suspect", "replace"]]
+    second = [["a", "r", "d", "", "missing", "reject"]]
+    decide(review_file(tmp_path / "s.csv", *first)).write(tmp_path / "decided")
+    earlier = {path.name: path.read_bytes() for path in (tmp_path / "decided").iterdir()}
+    assert set(earlier) == {"added.tsv", "retracted.tsv", "labels.tsv"}
+    real, seen = atomic._exchanged, []
+
+    def exchanged(new, old):
+        seen.append({path.name: path.read_bytes() for path in old.iterdir()})
+        return real(new, old)
+
+    monkeypatch.setattr(atomic, "_exchanged", exchanged)
+    decide(review_file(tmp_path / "s.csv", *second)).write(tmp_path / "decided")
+    assert seen == [earlier]
+    assert [path.name for path in (tmp_path / "decided").iterdir()] == ["labels.tsv"]
+    decide(review_file(tmp_path / "s.csv", ["a", "r", "d", "", "missing", "unsure"])).write(tmp_path / "decided")
+    assert list((tmp_path / "decided").iterdir()) == []

@@ -93,3 +93,11 @@ def test_a_frame_without_a_whole_vocabulary_is_refused():
 def test_a_provenance_column_of_a_frame_is_ignored():
     frame = pl.DataFrame({"source": ["web"], "head": ["a"], "relation": ["r"], "tail": ["b"], "target": ["x"]})
     assert Beliefs.of(frame).to_frame().rows() == [("a", "r", "b")]
+
+
+def test_a_sentence_is_a_mention_unless_a_mention_is_there():
+    triple = {"head": "head", "relation": "relation", "tail": "tail"}
+    assert meanings([*triple, "Sentence"]) == triple | {"Sentence": "mention"}
+    assert meanings(["text", *triple]) == triple | {"text": "mention"}
+    assert meanings(["text", "sentence", *triple, "mention"]) == triple | {"mention": "mention"}
+    assert meanings(["sentence", *triple], ["mention"]) == triple

@@ -70,3 +70,14 @@ def test_a_profile_needs_beliefs_and_a_train_part():
         profile({"train": []})
     with pytest.raises(UsageError, match="no part train among test"):
         profile({"test": [frame(TEST)]})
+
+
+def test_names_that_look_alike_are_grouped():
+    rows = [("Zürich", "in", "Europe"), ("Zu\u0308rich", "in ", "Europe"), (" europe", "in", "World"), ("a", "in", "b")]
+    result = profile({"train": [frame(rows[:1])], "valid": [frame(rows[1:])]})
+    assert result.lookalikes == [
+        {"kind": "entity", "names": ["Zürich", "Zu\u0308rich"]},
+        {"kind": "entity", "names": ["Europe", " europe"]},
+        {"kind": "relation", "names": ["in", "in "]},
+    ]
+    assert profile({"train": [frame(TRAIN)]}).lookalikes == []

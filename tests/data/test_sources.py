@@ -1,5 +1,6 @@
 """Beliefs from frames and tuples, as users of other tools have them at hand."""
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -49,10 +50,25 @@ def test_tuples_of_three_four_and_five():
     assert (beliefs.text[0], beliefs.confidence[1]) == ("is in", 0.9)
 
 
+def test_arrays_have_one_belief_per_row():
+    assert triples_of(Beliefs.of(np.array(ROWS))) == ROWS
+    assert triples_of(Beliefs.of(np.array([[1, 2, 3], [3, 2, 1]]))) == [("1", "2", "3"), ("3", "2", "1")]
+    mixed = np.array([[*row, "is in", 0.5] for row in ROWS], dtype=object)
+    assert Beliefs.of(mixed).confidence.tolist() == [0.5, 0.5]
+    for shape in ((3,), (2, 2), (2, 3, 1)):
+        with pytest.raises(UsageError, match="expected"):
+            Beliefs.of(np.full(shape, "a"))
+
+
 def test_beliefs_pass_unchanged_and_are_encoded_on_request():
     beliefs = Beliefs.of(ROWS)
     assert Beliefs.of(beliefs) is beliefs
     assert Beliefs.of([("Lyon", "located in", "Peru")], beliefs.vocabularies).triples.tolist() == [[0, 0, -1]]
+
+
+def test_rows_of_two_parts_say_so():
+    with pytest.raises(UsageError, match=r"row 1 of the beliefs has 2 parts\n"):
+        Beliefs.of([("a", "r"), ("b", "r")])
 
 
 @pytest.mark.parametrize("source", ["beliefs.tsv", 5, [], [("a", "r")], [("a", "r", "b"), ("a", "r", "b", 0.5)]])
@@ -62,9 +78,9 @@ def test_other_things_are_refused(source):
 
 
 def test_a_frame_without_the_three_parts_is_refused():
-    with pytest.raises(UsageError, match="no column tail"):
+    with pytest.raises(UsageError, match=r"no column tail .*\n  rename its columns to head, relation and tail"):
         Beliefs.of(pl.DataFrame({"head": ["a"], "relation": ["r"]}))
-    with pytest.raises(UsageError, match="row 1 of the beliefs: the head is empty"):
+    with pytest.raises(UsageError, match=r"row 1 of the beliefs: the head is empty\n  leave such rows out"):
         Beliefs.of(pl.DataFrame({"head": [None], "relation": ["r"], "tail": ["b"]}))
 
 
@@ -123,7 +139,7 @@ def test_dictionaries_are_rows_by_name():
     beliefs = Beliefs.of(rows)
     assert triples_of(beliefs) == ROWS
     assert beliefs.to_frame()["confidence"].to_list() == [0.5, None]
-    with pytest.raises(UsageError, match="no column tail"):
+    with pytest.raises(UsageError, match=r"no column tail .*\n  rename its columns to head, relation and tail"):
         Beliefs.of([{"head": "a", "relation": "r"}])
 
 

@@ -111,7 +111,7 @@ def _use(base):
 
 
 def run(flipped, forgeries, seed):
-    """Both over a small model with an unfinished run; returns the faults."""
+    """Both over a small model with an unfinished run; returns the faults and figures."""
     faults = []
     with tools.scratch() as folder:
 
@@ -138,4 +138,4 @@ def run(flipped, forgeries, seed):
         assert code == 0, (folder / "log").read_text()
         faults = json.loads((folder / "faults.json").read_text())
     print(f"folders: seed {seed}, {flipped} bit flips, {forgeries} forged manifests, {len(faults)} faults", flush=True)
-    return faults
+    return faults, {"bit_flips": flipped, "forged_manifests": forgeries}

@@ -72,15 +72,16 @@ def _answer_of_shared(number):
     return answers(_shared["model"], number)
 
 
-def in_one_fork(model, number=0):
-    """Whether a process made by os.fork answers as this one does."""
+def in_one_fork(model, number=0, folder=None):
+    """Whether a process made by os.fork answers as this one does; with a folder, it loads the model by itself."""
     expected = answers(model, number)
     child = os.fork()
     if child == 0:
         signal.alarm(SECONDS)
         code = 1
         try:
-            code = 0 if same(answers(model, number), expected) else 2
+            asked = model if folder is None else doxa.load(folder)
+            code = 0 if same(answers(asked, number), expected) else 2
         finally:
             os._exit(code)
     return os.waitpid(child, 0)[1] == 0
@@ -109,7 +110,7 @@ def in_threads(model, numbers, threads=8):
 
 
 def run(rounds):
-    """Compare all of them so many times; returns the faults, each as text."""
+    """Compare all of them so many times; returns the faults, each as text, and figures."""
     faults = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "model"
@@ -118,6 +119,7 @@ def run(rounds):
             numbers = range(number * 16, number * 16 + 16)
             checks = {
                 "fork": lambda numbers=numbers: in_one_fork(model, numbers[0]),
+                "fork that loads": lambda numbers=numbers: in_one_fork(model, numbers[0], folder),
                 "fork pool": lambda numbers=numbers: in_a_fork_pool(model, numbers, 4),
                 "spawn pool": lambda numbers=numbers: in_a_spawn_pool(model, folder, numbers, 2),
                 "8 threads": lambda numbers=numbers: in_threads(model, numbers),
@@ -127,14 +129,14 @@ def run(rounds):
                 fine = check()
                 result = f"round {number + 1}, {name}: {'same' if fine else 'DIFFERENT'}"
                 faults += [] if fine else [result]
-                print(f"{result}, {time.monotonic() - began:.1f} s")
-    return faults
+                print(f"{result}, {time.monotonic() - began:.1f} s", flush=True)
+    return faults, {"rounds": rounds, "compared": list(checks)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    raise SystemExit(bool(run(parser.parse_args().rounds)))
+    raise SystemExit(bool(run(parser.parse_args().rounds)[0]))
 
 
 if __name__ == "__main__":

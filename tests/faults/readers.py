@@ -152,7 +152,7 @@ def keep(number, seed, whole):
 
 
 def run(files, seed, workers=1):
-    """Read so many damaged files; returns the faults, each as text."""
+    """Read so many damaged files; returns the faults, each as text, and figures."""
     print(f"seed {seed}", flush=True)
     whole = list(seeds())
     readers = Readers(seed, whole)
@@ -161,8 +161,9 @@ def run(files, seed, workers=1):
     print(*faults, sep="\n")
     counts = Counter(whole[number % len(whole)][0] for number in range(files))
     print(f"seed {seed}: {files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")
-    print(f"{len(faults)} faults; slowest {max(readers.seconds, default=0):.1f} processor seconds")
-    return faults
+    slowest = max(readers.seconds, default=0)
+    print(f"{len(faults)} faults; slowest {slowest:.1f} processor seconds")
+    return faults, {"files": files, "by_format": dict(counts), "slowest_processor_seconds": round(slowest, 2)}
 
 
 def main():
@@ -172,7 +173,7 @@ def main():
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else time.time_ns() % 2**32
-    raise SystemExit(bool(run(options.files, seed, options.workers)))
+    raise SystemExit(bool(run(options.files, seed, options.workers)[0]))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,12 @@ def test_kills_and_reviewers_of_a_store():
     harness("store", "reviewers", "--scale", "0.01")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_kills_of_a_server():
+    harness("server", "--scale", "0.015")
+
+
 @pytest.mark.skipif(bool(writes.why_not()), reason=writes.why_not() or "writes can be made to fail")
 def test_failing_writes():
     harness("writes", "--scale", "0.001")

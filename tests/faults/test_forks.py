@@ -20,6 +20,10 @@ def test_a_forked_process_answers_alike(model):
     assert forks.in_a_fork_pool(model, range(4))
 
 
+def test_a_forked_process_loads_the_model_by_itself(model, folder):
+    assert forks.in_one_fork(model, folder=folder)
+
+
 def test_a_spawned_process_answers_alike(model, folder):
     assert forks.in_a_spawn_pool(model, folder, range(2))
 

@@ -1,9 +1,11 @@
 """A fork server: doxa is imported once, and each command runs in a child, which costs a fraction of a second.
 
-The server itself uses neither polars nor torch: their threads do not survive a fork.
+The server itself uses torch with one thread, and nothing of polars that starts threads: they do not survive a fork.
 """
 
 import contextlib
+import functools
+import gc
 import hashlib
 import importlib
 import os
@@ -43,6 +45,37 @@ def import_everything():
             importlib.import_module(name)
 
 
+def warm_up():
+    """Train a little and build the command line, so that no child has to load compiled loops: most of its time."""
+    import polars as pl
+    import torch
+    import typer.main
+    from rich.cells import cell_len
+
+    from doxa.cli import app
+    from doxa.data import forks
+    from doxa.data.beliefs import Beliefs, no_confidence
+    from doxa.data.mentions import Ragged
+    from doxa.data.vocabulary import Vocabularies, Vocabulary
+    from doxa.model import fit
+
+    torch.set_num_threads(1)
+    forks._forked = True  # without the threads of polars
+    names = [pl.Series(letters, dtype=pl.String) for letters in (list("abcdefghij"), ["r", "s"], [])]
+    vocabularies = Vocabularies(*map(Vocabulary, names, ("entity", "relation", "word")))
+    head = torch.arange(40).remainder(10).numpy()
+    columns = (vocabularies, head, head % 2, (head * 3 + 1) % 10, Ragged.empty(40), no_confidence(40))
+    values = {"dimension": 4, "epochs": 1, "batch_size": 16, "num_candidates": 8, "threads": 1, "patience": 0}
+    fit(Beliefs(*columns), Beliefs(*columns), score="translation", **values)
+    forks._forked = False
+    typer.main.get_command = functools.cache(typer.main.get_command)
+    typer.main.get_command(app)
+    cell_len("widths of characters, which the bars of progress need: ━…")
+    assert not forks._has_threads(), "children would wait for threads that they lack"
+    gc.collect()
+    gc.freeze()
+
+
 def start(action, log):
     """Run a function in a child whose output goes to a file; returns its process id."""
     sys.stdout.flush()
@@ -80,6 +113,20 @@ def command(*arguments):
     return run
 
 
+def in_turn(*several):
+    """Several commands of doxa as a function for `start`; the first that fails is the last."""
+
+    def run():
+        for arguments in several:
+            try:
+                command(*arguments)()
+            except SystemExit as ending:
+                if ending.code:
+                    raise
+
+    return run
+
+
 def ended(child, longest=LONGEST):
     """The exit code of a child, negative for a signal; one that hangs is killed."""
     deadline = time.monotonic() + longest
@@ -93,9 +140,9 @@ def ended(child, longest=LONGEST):
     raise AssertionError(f"still running after {longest} s")
 
 
-def call(log, *arguments):
-    """Run a command to its end; returns its exit code."""
-    return ended(start(command(*arguments), log))
+def call(log, *several):
+    """Run commands, each a tuple, to their end in one child; returns the exit code of the last."""
+    return ended(start(in_turn(*several), log))
 
 
 def killed(log, seconds, *arguments, number=signal.SIGKILL):
@@ -105,6 +152,12 @@ def killed(log, seconds, *arguments, number=signal.SIGKILL):
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, number)
     return ended(child)
+
+
+def processor_seconds():
+    """Those of this process and of its children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def content(path):
@@ -159,6 +212,12 @@ def prepare(folder):
         run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
         run("complete", folder / "model", "--out", folder / "missing.tsv", "--top", 3, "--min-credence", 0)
+        (folder / "questions.tsv").write_text("1,1\tup\t?\n?\tright\t2,1\n")
+        for name in ("suspects.csv", "judged.tsv", "answers.jsonl", "report.json", "labeled.tsv", "pairs.tsv"):
+            (folder / name).write_text("old\n")
+        (folder / "beliefs.nt").write_text("old\n")
+        run("kb", "init", folder / "kb.db")
+        run("kb", "import", folder / "kb.db", folder / "b.tsv", "--source", "board")
         tune = ("--trials", 1, "--set", "epochs=1", *QUICK)
         run("tune", folder / "b.tsv", "--out", folder / "study", *tune)
 

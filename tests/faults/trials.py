@@ -1,5 +1,6 @@
 """The commands that write, each with what must hold whenever it was cut short, and the command that goes on."""
 
+import json
 import os
 import shutil
 import signal
@@ -10,8 +11,24 @@ from tests.faults import tools
 from tests.faults.tools import QUICK, call, content, hidden
 
 TRAIN = ("--set", "epochs=2", *QUICK)
-OUTPUTS = {"convert": "new.tsv", "complete": "missing.tsv"}
+OUTPUTS = {
+    "convert": "new.tsv",
+    "complete": "missing.tsv",
+    "audit": "suspects.csv",
+    "judge": "judged.tsv",
+    "ask": "answers.jsonl",
+    "evaluate": "report.json",
+    "negatives": "labeled.tsv",
+    "duplicates": "pairs.tsv",
+    "kb_export": "beliefs.nt",
+}
 """Files that a command replaces: each is the old one or the new one, whenever the command was cut."""
+
+FOLDERS = {"train": "new", "resume": "run", "force": "model", "update": "new"}
+"""Model folders that a command writes."""
+
+ADDING = ("train", "update", "convert_folder", "split", "export")
+"""Commands that only add files."""
 
 TUNE = ("--set", "epochs=1", *QUICK)
 
@@ -41,6 +58,16 @@ class Trial:
             "convert_folder": lambda: ("data", "convert", self.at("parts"), self.at("numbers"), "--to", "openke"),
             "complete": lambda: ("complete", self.at("model"), "--out", self.at("missing.tsv"), "--min-credence", 0),
             "export": lambda: ("export", self.at("model"), self.at("new.npz")),
+            "index": lambda: ("index", self.at("model")),
+            "split": lambda: ("data", "split", self.at("b.tsv"), self.at("dataset")),
+            "audit": lambda: ("audit", self.at("model"), "--out", self.at("suspects.csv"), "--top", 9, "--show", 0),
+            "judge": lambda: ("judge", self.at("model"), self.at("b.tsv"), "--out", self.at("judged.tsv")),
+            "ask": lambda: ("ask", self.at("model"), "--questions", self.at("questions.tsv"), "--out", self.output),
+            "evaluate": lambda: ("evaluate", self.at("model"), self.at("new.tsv"), "--json", self.at("report.json")),
+            "negatives": lambda: ("data", "negatives", self.at("b.tsv"), self.at("labeled.tsv")),
+            "duplicates": lambda: ("duplicates", self.at("model"), "--out", self.output, "--min-similarity", -1),
+            "kb_import": lambda: ("kb", "import", self.at("kb.db"), self.at("new.tsv"), "--source", "more"),
+            "kb_export": lambda: ("kb", "export", self.at("kb.db"), self.output),
         }[self.name]()
         self.before = content(self.folder)
 
@@ -48,52 +75,69 @@ class Trial:
         return self.folder / name
 
     @property
+    def output(self):
+        return self.at(OUTPUTS[self.name])
+
+    @property
     def log(self):
         return self.folder.with_suffix(".log")
 
-    def check(self):
-        """What must hold after a command was cut at any moment: what existed is there, or was replaced as a whole."""
+    def finish(self):
+        """Check what a command that was cut has left, go on with the next command, and check again.
+
+        What existed is there, or was replaced as a whole. The next command ends well, and nothing of the cut one stays.
+        """
+        self._check_files()
+        self._run(*self._look(), self._next())
+        if self.name in OUTPUTS and self.cut != (self.base / OUTPUTS[self.name]).read_bytes():
+            if self.name == "evaluate":  # which took other times
+                json.loads(self.cut)
+            else:
+                assert self.cut == self.output.read_bytes(), "neither old nor new"
+        assert hidden(self.folder) == [], hidden(self.folder)
+        if self.name in FOLDERS:
+            assert len(list(self.at(FOLDERS[self.name]).iterdir())) == 6, list(self.at(FOLDERS[self.name]).iterdir())
+
+    def _check_files(self):
         now = content(self.folder)
-        if self.name in ("train", "update", "convert_folder", "export"):
+        if self.name in (*ADDING, *OUTPUTS):
             lost = [name for name, checksum in self.before.items() if now.get(name) != checksum]
+            lost = [name for name in lost if name != OUTPUTS.get(self.name) and not name.startswith("kb.db")]
             assert not lost, f"lost or changed: {lost}"
-        if self.name in ("force", "calibrate", "update", "train"):
-            self.loads("model")
         if self.name == "resume":
             assert self.at("run/checkpoint.safetensors").exists() or self.at("run/model.json").exists()
         if self.name == "review":
             names = sorted(path.name for path in self.at("decided").iterdir())
             assert names in (["added.tsv", "labels.tsv", "retracted.tsv"], ["labels.tsv"]), names
         if self.name == "tune":
-            assert self.at("study/study.log").read_text().startswith(self.journal_before())
+            journal = (self.base / "study" / "study.log").read_text()
+            assert self.at("study/study.log").read_text().startswith(journal)
         if self.name in OUTPUTS:
-            self.cut = self.at(OUTPUTS[self.name]).read_bytes()
+            self.cut = self.output.read_bytes()
 
-    def journal_before(self):
-        """The journal up to its last whole line when the trial began."""
-        return (self.base / "study" / "study.log").read_text()
+    def _look(self):
+        """Commands that find the model or knowledge base as it was, or replaced as a whole."""
+        if self.name in ("force", "calibrate", "index", "update", "train"):
+            return [("check", self.at("model"))]
+        return [("kb", "status", self.at("kb.db"))] if self.name.startswith("kb_") else []
 
-    def loads(self, name):
-        assert call(self.log, "check", self.at(name)) == 0, self.log.read_text()
-
-    def go_on(self):
-        """The next command: it must end well, and nothing of the cut one may be left."""
-        folder = {"train": "new", "resume": "run", "force": "model", "update": "new"}.get(self.name)
+    def _next(self):
+        """The command that goes on."""
+        folder = self.at(FOLDERS.get(self.name, "nowhere"))
         arguments = [part for part in self.arguments if part not in ("--resume", "--force")]
-        if folder and self.at(folder).joinpath("checkpoint.safetensors").exists():
+        if self.name == "split" and self.at("dataset").exists():
+            arguments[-1] = self.at("again")
+        if (folder / "checkpoint.safetensors").exists():
             arguments.append("--resume")
-        elif folder and self.at(folder).joinpath("model.json").exists():
+        elif (folder / "model.json").exists():
             arguments.append("--force")
         elif self.name == "complete" and self.at(".missing.tsv.search").exists():
             arguments.append("--resume")
-        assert call(self.log, *arguments) == 0, self.log.read_text()
-        if self.name in OUTPUTS:
-            name = OUTPUTS[self.name]
-            assert self.cut in ((self.base / name).read_bytes(), self.at(name).read_bytes()), "neither old nor new"
-        assert hidden(self.folder) == [], hidden(self.folder)
-        if folder:
-            assert len(list(self.at(folder).iterdir())) == 6, list(self.at(folder).iterdir())
-            self.loads(folder)
+        return tuple(arguments)
+
+    def _run(self, *several):
+        last = [("check", self.at(FOLDERS[self.name]))] if self.name in FOLDERS else []
+        assert call(self.log, *several, *last) == 0, self.log.read_text()
 
     def remove(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -101,6 +145,10 @@ class Trial:
 
 
 NAMES = ("train", "resume", "force", "update", "tune", "review", "convert", "convert_folder", "complete", "calibrate")
+"""The commands that are killed."""
+
+WRITING = (*NAMES, *("export", "index", "split", "kb_import"), *(name for name in OUTPUTS if name not in NAMES))
+"""All commands that write."""
 
 
 def prepare(folder):

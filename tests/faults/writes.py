@@ -4,6 +4,7 @@ A library that is loaded before all others stands between doxa and the system. I
 """
 
 import ctypes
+import json
 import os
 import random
 import shutil
@@ -13,8 +14,6 @@ from pathlib import Path
 
 from tests.faults import tools, trials
 
-NAMES = (*trials.NAMES, "export")
-
 
 def why_not():
     """The reason why writes cannot be made to fail here; empty when they can."""
@@ -23,53 +22,68 @@ def why_not():
     return "" if shutil.which("cc") else "there is no C compiler (cc) to build the failing writes with"
 
 
-def with_shim(arguments):
-    """Start this program again, with the shim loaded, unless it is; returns its exit code, or None inside."""
-    if "DOXA_SHIM" in os.environ:
-        return None
+def with_shim(scale, seed):
+    """Run this part in a new process that has loaded the shim; returns its faults and figures."""
     with tools.scratch() as folder:
-        library = folder / "failing.so"
+        library, figures = folder / "failing.so", folder / "figures.json"
         source = Path(__file__).with_name("failing.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         env = os.environ | {"LD_PRELOAD": str(library), "DOXA_SHIM": str(library)}
-        return subprocess.run([sys.executable, "-m", "tests.faults", *arguments], env=env, check=False).returncode
+        options = ["--scale", str(scale), "--seed", str(seed), "--json", figures]
+        command = [sys.executable, "-m", "tests.faults", "writes", *options]
+        code = subprocess.run(command, env=env, check=False).returncode
+        faults = ["failing writes: see above"] * (code != 0)
+        return faults, json.loads(figures.read_text())["parts"]["writes"] if figures.exists() else {}
 
 
-def failing(place, every, *arguments):
-    """A command whose `place`-th write fails, and with `every` all that follow."""
+def failing(place, every, *arguments, count=None):
+    """A command whose `place`-th write fails, and with `every` all that follow; `count` is a file for their number."""
     run = tools.command(*arguments)
 
     def work():
-        ctypes.CDLL(os.environ["DOXA_SHIM"]).doxa_fail(ctypes.c_long(place), ctypes.c_long(every))
-        run()
+        shim = ctypes.CDLL(os.environ["DOXA_SHIM"])
+        shim.doxa_fail(ctypes.c_long(place), ctypes.c_long(every))
+        try:
+            run()
+        finally:
+            if count is not None:
+                count.write_text(str(shim.doxa_calls()))
 
     return work
 
 
-def run(most, more, seed, names=NAMES):
-    """For each command: every n up to `most` until the command no longer writes so often, then `more` at random."""
-    chance, faults, count, failed, past = random.Random(seed), [], 0, 0, 0
+def number_of_writes(folder, name):
+    """How many writes, fsyncs and renames a command makes if none fails."""
+    trial, count = trials.Trial(name, folder / "base", folder / "trial"), folder / "count"
+    code = tools.ended(tools.start(failing(2**40, 0, *trial.arguments, count=count), trial.log))
+    assert code == 0, trial.log.read_text()
+    trial.remove()
+    return int(count.read_text())
+
+
+def plan(writes, most, more, chance):
+    """Which writes fail: every n up to `most` alone; then `more` at random of larger n, and of n with all that follow.
+
+    A trial is the same whenever it is repeated, so none is planned twice.
+    """
+    alone = [(place, 0) for place in range(1, min(writes, most) + 1)]
+    others = [(place, every) for place in range(1, writes + 1) for every in (0, 1) if every or place > most]
+    return alone + chance.sample(others, min(more, len(others)))
+
+
+def run(most, more, seed, names=trials.WRITING):
+    """Fail the planned writes of each command; returns the faults and figures of each command."""
+    chance, faults, figures = random.Random(seed), [], {}
     with tools.scratch() as folder:
         trials.prepare(folder / "base")
         for name in names:
-            places, reached = list(range(1, most + 1)), most
-            for place in places:
-                code = _attempt(folder, name, place, 0, faults)
-                count, failed = count + 1, failed + (code != 0)
-                if code == 0 and place > 3:
-                    past += 1
-                    if past >= 3:  # three in a row: the command makes fewer writes than this
-                        reached = place
-                        break
-                else:
-                    past = 0
-            past = 0
-            for _ in range(more):
-                code = _attempt(folder, name, chance.randint(1, reached), 1, faults)
-                count, failed = count + 1, failed + (code != 0)
-            print(f"  {name}: {count} trials so far, {failed} commands failed, {len(faults)} faults", flush=True)
-    print(f"failing writes: seed {seed}, {count} trials, {failed} commands failed, {len(faults)} faults", flush=True)
-    return faults
+            writes = number_of_writes(folder, name)
+            codes = [_attempt(folder, name, *trial, faults) for trial in plan(writes, most, more, chance)]
+            figures[name] = {"writes": writes, "trials": len(codes), "failed": sum(code != 0 for code in codes)}
+            print(f"  {name}: {figures[name]}, {len(faults)} faults so far", flush=True)
+    count = sum(figure["trials"] for figure in figures.values())
+    print(f"failing writes: seed {seed}, {count} trials, {len(faults)} faults", flush=True)
+    return faults, {"trials": count, "by_command": figures}
 
 
 def _attempt(folder, name, place, every, faults):
@@ -81,10 +95,9 @@ def _attempt(folder, name, place, every, faults):
         assert code in (0, 1), (code, text)
         assert "fault in doxa" not in text, text
         assert "Traceback" not in text, text
-        trial.check()
         left = [path for path in tools.hidden(trial.folder) if not path.endswith(".search")]
         assert not left, left
-        trial.go_on()
+        trial.finish()
     except AssertionError as fault:
         faults.append(f"{name}, write {place}{' and all after it' if every else ''}: {fault}")
         print(f"fault: {faults[-1]}", flush=True)

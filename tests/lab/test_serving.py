@@ -6,7 +6,11 @@ import pytest
 
 pytest.importorskip("fastapi")
 
-from doxa.lab.serving import Load, closed_loop, open_loop, path_of
+from doxa.data.beliefs import Beliefs
+from doxa.lab import serving
+from doxa.lab.load import Load, closed_loop, open_loop
+from doxa.lab.serving import path_of
+from tests.worlds import board_model
 
 
 async def answering(delay, run):
@@ -44,3 +48,18 @@ def test_closed_loop_sends_one_request_at_a_time_per_connection():
 def test_a_question_as_an_address_and_no_times():
     assert path_of(("a b", "c", "?")) == "/api/v1/ask?head=a+b&relation=c"
     assert Load().milliseconds(0.5) != Load().milliseconds(0.5)
+
+
+@pytest.mark.slow
+def test_a_server_is_measured_alone_beside_an_update_and_for_a_while(tmp_path, monkeypatch):
+    model, _ = board_model(6, share=0.6, valid=0.3)
+    model.calibrate(Beliefs.from_triples(model.vocabularies, model.valid)).save(tmp_path / "board")
+    for name, value in {"BATCH": 100, "RATE_BESIDE_UPDATE": 20, "DECIDED": 5, "SOAK_CONNECTIONS": 10}.items():
+        monkeypatch.setattr(serving, name, value)
+    figures = {one.name: one for one in serving.serve(tmp_path / "board", rate=20, seconds=1, soak=1)}
+    for name in ("ask, 99th percentile", "ask beside an update, 99th percentile"):
+        assert figures[name].value > 0
+        assert "20 questions at 20/s, 0 errors" in figures[name].note
+    assert figures["errors"].value == 0
+    assert figures["ask in batches"].limit > 0
+    assert figures["memory at the end"].value > 10

@@ -41,12 +41,14 @@ def test_tables_align_numbers_and_print_names_as_they_are(capsys):
 def test_an_inspection_lists_counts_relations_and_inverses(capsys, tmp_path):
     pairs = [(f"a{number}", f"b{number}") for number in range(10)]
     (tmp_path / "train.tsv").write_text("".join(f"{h}\tparent\t{t}\n{t}\tchild\t{h}\n" for h, t in pairs))
-    (tmp_path / "test.tsv").write_text("a1\tparent\tb2\nq\tchild\ta1\n")
+    (tmp_path / "test.tsv").write_text("a1\tparent\tb2\nq\tchild\ta1 \n")
     terminal.show_profile(inspect(tmp_path), top=1)
     text = capsys.readouterr().out
     assert "with unseen entity" in text
     assert "Relations, 1 of 2" in text
     assert "Near-inverse relations, 1 of 1" in text
+    assert "Names that differ only in spaces, case or Unicode form, 1 of 1" in text
+    assert "'a1'  'a1 '" in text
 
 
 def test_progress_without_a_terminal_prints_lines(capsys):

@@ -3,6 +3,10 @@
 import json
 
 import pytest
+from pydantic import TypeAdapter
+
+from doxa.server.reconciliation import values_of
+from tests.server import reconciliation_rules as rules
 
 RECONCILE = "/api/v1/reconcile"
 
@@ -10,20 +14,23 @@ RECONCILE = "/api/v1/reconcile"
 def matched(client, **queries):
     response = client.post(RECONCILE, data={"queries": json.dumps(queries)})
     assert response.status_code == 200
+    TypeAdapter(dict[str, rules.Candidates]).validate_python(response.json())
+    assert response.json().keys() == queries.keys()
     return response.json()
 
 
 def test_the_manifest_has_what_the_specification_requires(client):
     manifest = client.get(RECONCILE).json()
+    rules.Manifest.model_validate(manifest)
     assert "0.2" in manifest["versions"]
-    for name in ("name", "identifierSpace", "schemaSpace"):
-        assert isinstance(manifest[name], str)
-    assert "{{id}}" in manifest["view"]["url"]
-    assert "{{id}}" in manifest["preview"]["url"]
-    assert {"width", "height"} <= set(manifest["preview"])
     assert set(manifest["suggest"]) == {"entity", "property", "type"}
-    for service in (*manifest["suggest"].values(), manifest["extend"]["propose_properties"]):
-        assert client.get(service["service_url"] + service["service_path"]).status_code == 200
+    for service in manifest["suggest"].values():
+        shown = client.get(service["service_url"] + service["service_path"]).json()
+        assert rules.Suggestions.model_validate(shown).result
+    service = manifest["extend"]["propose_properties"]
+    proposed = client.get(service["service_url"] + service["service_path"], params={"type": "entity"}).json()
+    assert rules.Proposal.model_validate(proposed).properties
+    assert client.get(manifest["preview"]["url"].replace("{{id}}", "3,3")).status_code == 200
 
 
 def test_candidates_are_sorted_and_typed(client):
@@ -51,6 +58,20 @@ def test_beliefs_decide_between_similar_names(client, model):
     assert matched(client, q={"query": other, "properties": [inverse]})["q"]["result"][0]["id"] == other
 
 
+def test_beliefs_alone_find_a_candidate_without_a_name(client, model):
+    names = model.vocabularies
+    _, relation, tail = model.train[0].tolist()
+    value = {"pid": names.relations[relation], "v": names.entities[tail]}
+    first = matched(client, q={"properties": [value]})["q"]["result"][0]
+    known = {names.entities[h] for h, r, t in model.known.triples.tolist() if (r, t) == (relation, tail)}
+    assert (first["id"] in known, first["score"], first["match"]) == (True, 100, False)
+    assert matched(client, q={"properties": [{"pid": "no relation", "v": 3}]})["q"]["result"] == []
+
+
+def test_numbers_are_values_too():
+    assert values_of([1990, 2.5, True, "a", {"id": "b", "name": "c"}, None, ""]) == ["1990", "2.5", "a", "b"]
+
+
 def test_data_extension_fills_cells(client, model):
     names = model.vocabularies
     head, relation, _ = model.train[0].tolist()
@@ -60,6 +81,7 @@ def test_data_extension_fills_cells(client, model):
         "properties": [{"id": pid}, {"id": f"^{pid}", "settings": {"limit": 2}}],
     }
     result = client.post(RECONCILE, data={"extend": json.dumps(query)}).json()
+    rules.Extension.model_validate(result)
     assert [one["id"] for one in result["meta"]] == [pid, f"^{pid}"]
     known = model.known.triples
     tails = {names.entities[t] for h, r, t in known.tolist() if (h, r) == (head, relation)}
@@ -83,7 +105,7 @@ def test_suggest_and_preview(client):
     [{}, {"queries": "["}, {"queries": "[]"}, {"queries": '{"q0": 1}'}, {"queries": '{"q0": {"query": 1}}'},
      {"extend": "{}"}, {"extend": '{"ids": [1], "properties": 3}'},
      {"queries": '{"q0": {"query": "a", "limit": "x"}}'}, {"queries": '{"q0": {"query": "a", "properties": [1]}}'},
-     {"queries": '{"q0": {"query": "\\ud800"}}'}],
+     {"queries": '{"q0": {"query": "\\ud800"}}'}, {"queries": '{"q0": {"query": "a", "limit": 1e999}}'}],
 )  # fmt: skip
 def test_faulty_queries_are_problems(client, form):
     assert client.post(RECONCILE, data=form).status_code in (415, 422)

@@ -11,6 +11,7 @@ from fastapi.testclient import TestClient
 
 from doxa.server.app import Options, create_app
 from doxa.server.limits import Limits, Rate
+from doxa.server.living import StoreSource
 from doxa.server.security import ROLES, rule_of
 from doxa.server.served import Source
 from tests.server.conftest import ADMIN, TOKEN
@@ -66,13 +67,22 @@ def test_each_role_may_do_what_the_rule_of_each_route_says(store, tokens):
         for method, path, route in ROUTES:
             needed = rule_of(route).role
             allowed = needed is None or ROLES.index(role) >= ROLES.index(needed)
-            address = path.replace("{number}", "999").replace("{name}", "x").replace("{name:path}", "x")
+            address = path.replace("{number:int}", "999").replace("{name}", "x").replace("{name:path}", "x")
             body = {"json": {}} if method == "POST" and path != "/api/v1/beliefs/import" else {}
             status = store.request(method, address, headers=headers, **body).status_code
             if allowed:
                 assert status not in (401, 403, 500), (who, method, path, status)
             else:
                 assert status == (401 if who == "nobody" else 403), (who, method, path, status)
+
+
+def test_another_machine_without_a_token_gets_what_is_public_and_nothing_else(kb):
+    served = create_app(StoreSource(kb), Options(token=TOKEN))
+    with TestClient(served, base_url="http://127.0.0.1", client=("192.0.2.7", 50000)) as client:
+        for method, path, _ in ROUTES:
+            status = client.request(method, path.replace("{number:int}", "1").replace("{name:path}", "x")).status_code
+            assert status == (200 if path in PUBLIC else 401), (method, path, status)
+        assert client.post("/mcp", json={}).status_code == 401
 
 
 def test_a_wrong_token_is_refused_everywhere_even_for_reading(store):
@@ -108,7 +118,7 @@ def test_a_forwarded_request_is_not_of_this_machine(client, header):
     [
         ("127.0.0.1:8000", 200), ("localhost", 200), ("[::1]:8000", 200), ("192.0.2.1", 200), ("kb.example", 200),
         ("evil.example", 421), ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("", 421),
-        ("user@localhost", 421),
+        ("user@localhost", 421), ("[", 421), ("[::1", 421),
     ],
 )  # fmt: skip
 def test_no_foreign_host_name_leads_here(folder, host, status):
@@ -120,7 +130,8 @@ def test_other_sites_may_not_use_the_server_unless_they_are_allowed(folder, clie
     foreign = {"Origin": "https://evil.example"}
     assert client.get("/api/v1/models", headers=foreign).status_code == 403
     assert client.post("/api/v1/review/undo", headers=foreign | ADMIN, json={}).status_code == 403
-    assert client.get("/api/v1/models", headers={"Origin": "null"}).status_code == 403
+    for origin in ("null", "http://[", "http://[::1"):
+        assert client.get("/api/v1/models", headers={"Origin": origin}).status_code == 403
     assert client.get("/api/v1/models", headers={"Origin": "http://127.0.0.1"}).status_code == 200
     allowing = create_app(Source(folder), Options(token=TOKEN, origins=("https://good.example",)))
     with TestClient(allowing, base_url="http://127.0.0.1") as other:

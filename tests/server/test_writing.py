@@ -1,5 +1,6 @@
 """Review, beliefs, jobs and versions over HTTP change the knowledge base, and only what they say."""
 
+import asyncio
 import io
 import json
 
@@ -8,6 +9,7 @@ import pytest
 
 from doxa.model import Model
 from doxa.server import worker
+from doxa.server.runner import Runner
 
 NEXT = "/api/v1/review/next"
 
@@ -139,6 +141,25 @@ def test_a_worker_ends_where_its_server_has_ended(kb, monkeypatch):
     monkeypatch.setattr(worker.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError))
     assert worker.main() == 1
     assert (kb.jobs.get(job["id"])["state"], kb.queue.counts()["open"]) == ("running", 0)
+
+
+def test_a_job_whose_process_cannot_start_fails_and_the_next_one_is_tried(kb, monkeypatch):
+    async def none_left(*arguments, **options):
+        raise BlockingIOError(11, "no process left")
+
+    async def run():
+        runner = Runner(kb)
+        await runner.start()
+        while kb.jobs.get(numbers[-1])["state"] in ("waiting", "running"):
+            await asyncio.sleep(0.01)
+        await runner.stop()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", none_left)
+    numbers = [kb.jobs.add("evaluate"), kb.jobs.add("evaluate")]
+    asyncio.run(asyncio.wait_for(run(), 60))
+    for number in numbers:
+        job = kb.jobs.get(number)
+        assert (job["state"], "no process left" in job["message"]) == ("failed", True)
 
 
 def test_responses_name_no_path_of_the_machine(store, tokens, kb):

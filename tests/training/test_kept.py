@@ -1,7 +1,11 @@
 """A run that fails keeps its checkpoint and says how to go on, unless it would fail again."""
 
+import os
+import signal
+
 import pytest
 
+from doxa.data.atomic import Busy
 from doxa.data.beliefs import Beliefs
 from doxa.errors import BadModel, DoxaError
 from doxa.storage import models as store
@@ -14,9 +18,10 @@ from tests.worlds import board
 VALUES = {"score": "translation", "dimension": 4, "epochs": 2, "batch_size": 16, "threads": 1}
 
 
-def run(folder, resume=False):
+def run(folder, resume=False, **options):
     settings = recipe(VALUES | {"checkpoint_seconds": 0.0})
-    return fit_to_folder(Beliefs.from_frame(board(4, words=False)), None, folder, settings=settings, resume=resume)
+    beliefs = Beliefs.from_frame(board(4, words=False))
+    return fit_to_folder(beliefs, None, folder, settings=settings, resume=resume, **options)
 
 
 def test_a_full_disk_at_the_end_keeps_the_run(tmp_path, monkeypatch):
@@ -60,3 +65,33 @@ def test_a_run_that_diverges_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(DoxaError, match="the loss became nan"):
         run(tmp_path / "m")
     assert not (tmp_path / "m").exists()
+
+
+def test_a_second_run_into_the_same_folder_is_refused(tmp_path):
+    refusals = []
+
+    def report(progress):
+        if not refusals:
+            with pytest.raises(Busy, match="another process is writing to") as refusal:
+                run(tmp_path / "m", force=True)
+            refusals.append(refusal)
+
+    assert run(tmp_path / "m", report=report).origin["epochs"] == 2
+    assert len(refusals) == 1
+
+
+def test_a_worker_that_is_killed_keeps_the_run(tmp_path, monkeypatch):
+    """As the system does when memory runs out."""
+    real, leader = Steps.take, os.getpid()
+
+    def take(self, number, fraction):
+        if os.getpid() != leader and number >= self.per_epoch:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, number, fraction)
+
+    monkeypatch.setattr(Steps, "take", take)
+    monkeypatch.setitem(VALUES, "workers", 2)
+    with pytest.raises(DoxaError, match=r"a worker process was killed(.|\n)*what is trained so far is kept"):
+        run(tmp_path / "m")
+    monkeypatch.undo()
+    assert run(tmp_path / "m", resume=True).origin["epochs"] == 2

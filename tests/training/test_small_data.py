@@ -41,6 +41,16 @@ def test_validation_beliefs_with_unseen_names_are_counted_once(grid, caplog):
     assert model.origin["beliefs"] == len(train)
 
 
+def test_names_with_outer_spaces_are_counted(grid, caplog):
+    train, valid = grid
+    doxa.fit(table([*train, (" 1,1", "up", "1,2 "), ("1,1", "up\t", "1,3")]), table(valid), **QUICK)
+    lines = [line for line in messages(caplog) if "space" in line]
+    assert lines == [
+        "2 of the entity names begin or end with a space, such as ' 1,1'; without the space it is another name",
+        "1 of the relation names begin or end with a space, such as 'up\\t'; without the space it is another name",
+    ]
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import anyio
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from doxa import formats
 from doxa.errors import BadFile
@@ -31,7 +31,7 @@ Admin = Annotated[Principal, Depends(Requires("admin"))]
 NonEmpty = Annotated[str, Field(min_length=1, max_length=schemas.LONGEST_NAME)]
 
 
-class NewBelief(BaseModel):
+class NewBelief(schemas.Body):
     """A belief to add. `source` is a label that is kept; nothing is read from it."""
 
     head: NonEmpty = Field(examples=["Lyon"])
@@ -43,7 +43,7 @@ class NewBelief(BaseModel):
     note: schemas.Name | None = None
 
 
-class Retracted(BaseModel):
+class Retracted(schemas.Body):
     """A belief to retract."""
 
     head: NonEmpty
@@ -53,11 +53,37 @@ class Retracted(BaseModel):
     note: schemas.Name | None = None
 
 
-class Undone(BaseModel):
+class Undone(schemas.Body):
     """A decision to undo."""
 
     decision: int = Field(ge=1, le=2**62)
     note: schemas.Name | None = None
+
+
+class LogEntry(schemas.Lenient):
+    """A decision of the log; `effective` is false where a later one undid it."""
+
+    decision: int
+    at: int = Field(description="Microseconds since 1970.")
+    curator: str
+    verdict: str
+    head: str | None
+    relation: str | None
+    tail: str | None
+    effective: bool
+
+
+class LogOut(schemas.Lenient):
+    """Decisions, in order."""
+
+    decisions: list[LogEntry]
+
+
+class HistoryOut(LogOut):
+    """Whether a belief holds, what states it, and everything that was decided about it."""
+
+    holds: bool
+    assertions: list[dict[str, Any]]
 
 
 @router.post("", response_model=DecisionOut, summary="Add a belief")
@@ -83,7 +109,7 @@ async def undo(parts: Parts, who: Curator, what: Undone) -> Response:
     return as_json(await parts.quick(lambda: {"decision": kb.undo(what.decision, note=what.note)}))
 
 
-@router.get("/history", summary="Where a belief comes from")
+@router.get("/history", response_model=HistoryOut, summary="Where a belief comes from")
 async def history(
     parts: Parts, who: Reader, head: schemas.Entity, relation: schemas.Relation, tail: schemas.Entity
 ) -> Response:
@@ -92,14 +118,14 @@ async def history(
     return as_json(await parts.quick(lambda: kb.history(head, relation, tail)))
 
 
-@router.get("/log", summary="The last decisions")
+@router.get("/log", response_model=LogOut, summary="The last decisions")
 async def log(parts: Parts, who: Reader, last: int = Query(50, ge=1, le=10_000)) -> Response:
     """The last decisions of the log, in order."""
     kb = parts.source.store()
     return as_json(await parts.quick(lambda: {"decisions": kb.entries(last).to_dicts()}))
 
 
-@router.get("/status", summary="How much the knowledge base holds")
+@router.get("/status", response_model=dict[str, int], summary="How much the knowledge base holds")
 async def status(parts: Parts, who: Reader) -> Response:
     """Beliefs, names, decisions and open proposals."""
     kb = parts.source.store()

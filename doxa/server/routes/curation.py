@@ -25,7 +25,7 @@ from doxa.slots import Slot
 
 router = APIRouter(prefix=API, tags=["curation"], dependencies=[Depends(Requires("reader"))], responses=PROBLEMS)
 
-Names = Annotated[list[schemas.Name], Query(max_length=100)]
+Names = Annotated[list[schemas.Name], Query(max_length=20)]
 OneEntity = Annotated[str | None, Query(max_length=schemas.LONGEST_NAME, description="Only beliefs about it.")]
 OneRelation = Annotated[str | None, Query(max_length=schemas.LONGEST_NAME, description="Only beliefs of it.")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Literal
@@ -41,7 +42,11 @@ async def export(
     def work() -> Path:
         folder = Path(tempfile.mkdtemp(prefix="doxa-export-"))
         path = folder / f"beliefs{FORMATS[format][1][0]}"
-        formats.write(parts.source.beliefs(split), path)
+        try:
+            formats.write(parts.source.beliefs(split), path)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return path
 
     path = await parts.slow.run(work)
@@ -52,5 +57,4 @@ async def export(
 
 
 def _remove(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.parent.rmdir()
+    shutil.rmtree(path.parent, ignore_errors=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import anyio
 from fastapi import APIRouter, Depends, Path
 from fastapi.responses import Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from doxa.server import schemas
 from doxa.server.context import API, Context, Parts, as_json, encoded
@@ -25,10 +25,19 @@ Number = Annotated[int, Path(ge=1, le=2**62)]
 LOOK = 0.3
 """Seconds between two looks at a job's progress."""
 
+EVENTS = {
+    "schema": {
+        "type": "object",
+        "properties": {"event": {"enum": ["progress", "end"]}, "data": {"type": "string"}},
+        "description": "The fields of one event; `data` is a job as JSON.",
+    },
+    "example": 'event: progress\ndata: {"id": 1, "kind": "update", "state": "running", "progress": 0.5}\n\n',
+}
+
 ENDED = ("done", "failed", "canceled")
 
 
-class UpdateJob(BaseModel):
+class UpdateJob(schemas.Body):
     """Update the live model with what was decided since; published if it is no worse."""
 
     model_config = ConfigDict(extra="forbid")
@@ -37,7 +46,7 @@ class UpdateJob(BaseModel):
     seed: int = Field(0, ge=0, lt=2**31)
 
 
-class CompleteJob(BaseModel):
+class CompleteJob(schemas.Body):
     """Search for missing beliefs and put them into the review queue; `overlap` is the share with two reviewers."""
 
     model_config = ConfigDict(extra="forbid")
@@ -50,7 +59,7 @@ class CompleteJob(BaseModel):
     overlap: schemas.Probability = 0.0
 
 
-class AuditJob(BaseModel):
+class AuditJob(schemas.Body):
     """Search for beliefs that look wrong and put them into the review queue."""
 
     model_config = ConfigDict(extra="forbid")
@@ -59,7 +68,7 @@ class AuditJob(BaseModel):
     overlap: schemas.Probability = 0.0
 
 
-class EvaluateJob(BaseModel):
+class EvaluateJob(schemas.Body):
     """Evaluate a model version, the live one by default, on the test split."""
 
     model_config = ConfigDict(extra="forbid")
@@ -113,14 +122,14 @@ async def list_(parts: Parts, who: Reader) -> Response:
     return as_json({"jobs": [job | {"result": None} for job in await parts.quick(kb.jobs.all)]})
 
 
-@router.get("/{number}", response_model=JobOut, summary="A job")
+@router.get("/{number:int}", response_model=JobOut, summary="A job")
 async def get(parts: Parts, who: Reader, number: Number) -> Response:
     """A job with its result."""
     kb = parts.source.store()
     return as_json(await parts.quick(lambda: kb.jobs.get(number)))
 
 
-@router.post("/{number}/cancel", response_model=JobOut, summary="Cancel a job")
+@router.post("/{number:int}/cancel", response_model=JobOut, summary="Cancel a job")
 async def cancel(parts: Parts, who: Admin, number: Number) -> Response:
     """End a job that waits or runs."""
     kb = parts.signed(who)
@@ -137,10 +146,10 @@ async def cancel(parts: Parts, who: Admin, number: Number) -> Response:
 
 
 @router.get(
-    "/{number}/events",
+    "/{number:int}/events",
     summary="Progress of a job",
     response_class=StreamingResponse,
-    responses={200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {"text/event-stream": EVENTS}}},
 )
 async def events(parts: Parts, who: Reader, number: Number) -> Response:
     """Server-sent events: `progress` whenever the job gets on, and `end` with the whole job at its end."""

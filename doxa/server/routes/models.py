@@ -75,7 +75,7 @@ async def validation(request: Request, parts: Parts) -> Response:
     return await by_version(request, served, lambda: parts.slow_json(work))
 
 
-@router.post("/models/{number}/publish", response_model=schemas.Models, summary="Publish a version")
+@router.post("/models/{number:int}/publish", response_model=schemas.Models, summary="Publish a version")
 async def publish(parts: Parts, who: Admin, number: Number) -> Response:
     """Make a version live. When the response arrives, questions are answered by it."""
     return await _publish(parts, who, lambda kb: number)
@@ -108,7 +108,7 @@ async def _publish(parts: Context, who: Principal, choose: Callable[[KnowledgeBa
     return as_json({"models": await parts.quick(parts.source.versions)})
 
 
-@router.get("/models/compare", summary="What changed between two versions")
+@router.get("/models/compare", response_model=schemas.Compared, summary="What changed between two versions")
 async def compare(parts: Parts, a: int = Query(ge=1, le=2**62), b: int = Query(ge=1, le=2**62)) -> Response:
     """The figures of two versions, and the decisions between their snapshots (the last 1,000)."""
     kb: KnowledgeBase = parts.source.store()

@@ -94,10 +94,10 @@ async def ask_batch(request: Request, parts: Parts, top: schemas.Top = 10, new_o
     together, in the same format and order. With lines and Arrow, `top` and `new_only` are in the address."""
     form, body, served = format_of(request), await request.body(), parts.source.current
     if form == JSON:
-        batch = parsed(schemas.Questions, body)
-        parts.limits.check_batch(len(batch.questions), batch.top)
 
         def answered() -> Any:
+            batch = parsed(schemas.Questions, body)
+            parts.limits.check_batch(len(batch.questions), batch.top)
             answers = served.model.ask(batch.questions, batch.top, batch.new_only)
             return {"answers": [one.as_dict() for one in answers]}
 
@@ -183,7 +183,7 @@ async def judge_batch(request: Request, parts: Parts, base_rate: schemas.BaseRat
     does not know has the verdict unknown."""
     form, body, served = format_of(request), await request.body(), parts.source.current
     if form == JSON:
-        batch = parsed(schemas.BeliefsIn, body)
+        batch = await parts.slow.run(parsed, schemas.BeliefsIn, body)
         base_rate = batch.base_rate
         rows: list[Any] = [(one.head, one.relation, one.tail, one.mention) for one in batch.beliefs]
     else:

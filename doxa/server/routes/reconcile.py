@@ -14,7 +14,7 @@ from doxa.server import reconciliation
 from doxa.server.context import API, Context, Parts, as_json
 from doxa.server.problems import PROBLEMS, Refused
 from doxa.server.routes.names import entity_facts
-from doxa.server.schemas import LONGEST_NAME
+from doxa.server.schemas import LONGEST_NAME, Lenient
 from doxa.server.security import Requires
 
 router = APIRouter(
@@ -29,7 +29,26 @@ FORM = {"application/x-www-form-urlencoded": {"schema": {"type": "object", "prop
 }}}}  # fmt: skip
 
 
-@router.get("", summary="The service, or matches of queries")
+class Suggestion(Lenient):
+    """A name to choose."""
+
+    id: str
+    name: str
+
+
+class Suggestions(Lenient):
+    """Names that match a prefix."""
+
+    result: list[Suggestion]
+
+
+class Properties(Lenient):
+    """Properties to extend data with."""
+
+    properties: list[Suggestion]
+
+
+@router.get("", response_model=dict[str, Any], summary="The service, or matches of queries")
 async def service(
     request: Request,
     parts: Parts,
@@ -43,7 +62,12 @@ async def service(
     return await _results(parts, queries, extend)
 
 
-@router.post("", summary="Match names, or extend data", openapi_extra={"requestBody": {"content": FORM}})
+@router.post(
+    "",
+    response_model=dict[str, Any],
+    summary="Match names, or extend data",
+    openapi_extra={"requestBody": {"required": True, "content": FORM}},
+)
 async def query(request: Request, parts: Parts) -> Response:
     """A form with `queries` (names to match, with types and properties) or `extend` (cells to fill), as JSON."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
@@ -73,7 +97,7 @@ async def _results(parts: Context, queries: str | None, extend: str | None) -> R
         raise UsageError("the form has neither queries nor extend")
     try:
         return as_json(await parts.slow.run(work))
-    except (TypeError, ValueError, AttributeError, KeyError) as fault:
+    except (TypeError, ValueError, AttributeError, KeyError, OverflowError) as fault:
         if isinstance(fault, UsageError):
             raise
         raise UsageError("the query does not fit the specification") from fault
@@ -92,7 +116,7 @@ def _object(text: str, name: str) -> dict[str, Any]:
     return value
 
 
-@router.get("/suggest/{kind}", summary="Suggestions while somebody types")
+@router.get("/suggest/{kind}", response_model=Suggestions, summary="Suggestions while somebody types")
 async def suggest(
     parts: Parts,
     kind: Literal["entity", "property", "type"],
@@ -114,7 +138,7 @@ async def suggest(
     return as_json(await parts.quick(work))
 
 
-@router.get("/properties", summary="Properties to extend data with")
+@router.get("/properties", response_model=Properties, summary="Properties to extend data with")
 async def properties(
     parts: Parts, type: str = Query("entity", max_length=1000), limit: int = Query(50, ge=1, le=1000)
 ) -> Response:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from doxa.curation.field import statistics
 from doxa.errors import CannotAnswer, UsageError
@@ -23,7 +23,7 @@ Reader = Annotated[Principal, Depends(Requires("reader"))]
 Number = Annotated[int, Path(ge=1, le=2**62)]
 
 
-class DecisionIn(BaseModel):
+class DecisionIn(schemas.Body):
     """accept: the belief is true. reject: it is false. replace: another tail is right. unsure decides nothing."""
 
     verdict: Literal["accept", "reject", "unsure", "replace"]
@@ -32,7 +32,7 @@ class DecisionIn(BaseModel):
     replacement: schemas.Name | None = Field(None, description="The right tail, if it is not the suggested one.")
 
 
-class UndoIn(BaseModel):
+class UndoIn(schemas.Body):
     """Which decision to undo: the last review of the curator by default."""
 
     decision: int | None = Field(None, ge=1, le=2**62)
@@ -60,6 +60,22 @@ class ProposalOut(schemas.Lenient):
     leased_until: int
 
 
+class Released(schemas.Lenient):
+    """The number of a proposal that was given back."""
+
+    proposal: int
+
+
+class StatsOut(schemas.Lenient):
+    """Review in figures; `queue` counts proposals by state."""
+
+    verdicts: dict[str, int]
+    precision: float | None
+    calibration: dict[str, Any] | None
+    agreement: dict[str, Any] | None
+    queue: dict[str, int]
+
+
 class ProposalsOut(schemas.Lenient):
     """The proposals in hand, the next one first, and how many there are in the queue."""
 
@@ -85,7 +101,7 @@ async def next_(
     return as_json(await parts.quick(work))
 
 
-@router.post("/{number}/decide", response_model=DecisionOut, summary="Decide a proposal")
+@router.post("/{number:int}/decide", response_model=DecisionOut, summary="Decide a proposal")
 async def decide(parts: Parts, who: Curator, number: Number, decision: DecisionIn) -> Response:
     """The decision is in the log when the response arrives. A proposal that somebody else has in hand, or that is
     decided, is refused with 409."""
@@ -108,7 +124,7 @@ def _decided(queue: ReviewQueue, number: int, decision: DecisionIn) -> int:
         raise
 
 
-@router.post("/{number}/release", summary="Give a proposal back")
+@router.post("/{number:int}/release", response_model=Released, summary="Give a proposal back")
 async def release(parts: Parts, who: Curator, number: Number) -> Response:
     """Let somebody else have a proposal that the curator has in hand."""
     queue = parts.signed(who).queue
@@ -129,7 +145,7 @@ async def undo(parts: Parts, who: Curator, what: UndoIn) -> Response:
     return as_json(await parts.quick(work))
 
 
-@router.get("/stats", summary="Review in figures")
+@router.get("/stats", response_model=StatsOut, summary="Review in figures")
 async def stats(parts: Parts, who: Reader) -> Response:
     """Verdicts, reasons, precision, calibration of the credence shown, agreement of reviewers, and the queue."""
     kb = parts.source.store()
@@ -141,7 +157,7 @@ async def stats(parts: Parts, who: Reader) -> Response:
     return as_json(await parts.quick(work))
 
 
-@router.get("/{number}", response_model=ProposalOut, summary="A proposal")
+@router.get("/{number:int}", response_model=ProposalOut, summary="A proposal")
 async def proposal(parts: Parts, who: Reader, number: Number) -> Response:
     """A proposal by its number, with its evidence."""
     queue = parts.source.store().queue

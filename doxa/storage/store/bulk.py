@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
+from sqlalchemy.schema import AddConstraint, CreateIndex, DropConstraint, DropIndex
 
 from doxa.storage.store.schema import metadata
 
@@ -55,20 +56,26 @@ def frames(
 ) -> Iterator[pl.DataFrame]:
     """The rows of a query as frames with these columns, in order; memory stays bounded.
 
-    `integers` are columns of integers that are never null. Their values do not stay Python objects, which is faster.
+    `integers` are columns of integers that are never null. Their values and floats do not stay Python objects, which is
+    faster.
     """
     if is_postgres(connection):
         yield from (_copied if rows >= FETCHED else _streamed)(connection, query, schema, rows)
         return
     cursor: Any = connection.execute(query).cursor
-    record = np.dtype([(name, np.int64 if name in integers else object) for name in schema])
+    record = np.dtype([(name, _held_as(kind, name in integers)) for name, kind in schema.items()])
     while len(batch := np.fromiter(islice(cursor, rows), record)):
         yield pl.DataFrame([_series(name, batch[name], kind) for name, kind in schema.items()])
 
 
+def _held_as(kind: Any, is_integer: bool) -> type:
+    """The type of numpy for a column: a float of SQLite is null or a number, and numpy makes NaN of null."""
+    return np.int64 if is_integer else np.float64 if kind == pl.Float64 else object
+
+
 def _series(name: str, values: NDArray[Any], kind: Any) -> pl.Series:
     if values.dtype != object:
-        return pl.Series(name, np.ascontiguousarray(values), kind)
+        return pl.Series(name, np.ascontiguousarray(values), kind, nan_to_null=True)
     return pl.Series(name, values.tolist(), kind, strict=kind != pl.Boolean)  # SQLite has 0 and 1 for booleans
 
 
@@ -104,37 +111,40 @@ def _driver(connection: Connection) -> Any:
     return driver
 
 
-def temporary(connection: Connection, table: sa.Table) -> None:
-    """Make a table of this connection, empty; the connection takes it along when it ends."""
-    table.create(connection, checkfirst=False)
-
-
-def empty(connection: Connection, table: sa.Table) -> None:
-    """Remove all rows of a temporary table."""
-    connection.execute(sa.delete(table))
-
-
 def insert_new(connection: Connection, table: sa.Table, columns: list[str], query: sa.Select[Any]) -> None:
     """Insert the rows of a query that break no unique constraint."""
     make = postgresql.insert if is_postgres(connection) else sqlite.insert
     connection.execute(make(table).from_select(columns, query).on_conflict_do_nothing())
 
 
-def drop_indexes(connection: Connection, tables: Iterable[sa.Table]) -> list[sa.Index]:
-    """Drop the indexes of those tables that have no rows, since to make them after many rows is faster."""
-    dropped = []
+Check = sa.Index | sa.ForeignKeyConstraint
+
+
+def drop_checks(connection: Connection, tables: Iterable[sa.Table]) -> list[Check]:
+    """Drop the indexes of those tables that have no rows, and the foreign keys that PostgreSQL would check row by row.
+
+    To make them after many rows is faster. Readers of these tables wait until the transaction ends.
+    """
+    dropped: list[Check] = []
     for table in tables:
         if connection.execute(sa.select(sa.literal(1)).select_from(table).limit(1)).first() is None:
-            for index in sorted(table.indexes, key=lambda index: str(index.name)):
-                index.drop(connection)
-                dropped.append(index)
+            keys = table.foreign_key_constraints if is_postgres(connection) else ()
+            dropped += sorted([*table.indexes, *keys], key=lambda one: str(one.name))
+    for one in dropped:
+        connection.execute(DropIndex(one) if isinstance(one, sa.Index) else DropConstraint(one))
     return dropped
 
 
-def create_indexes(connection: Connection, indexes: Iterable[sa.Index]) -> None:
-    """Make indexes that were dropped."""
-    for index in indexes:
-        index.create(connection)
+def create_checks(connection: Connection, dropped: Iterable[Check]) -> None:
+    """Make indexes and foreign keys that were dropped; PostgreSQL checks all rows at once."""
+    for one in dropped:
+        connection.execute(CreateIndex(one) if isinstance(one, sa.Index) else AddConstraint(one))
+
+
+def count_values(connection: Connection, tables: Iterable[sa.Table]) -> None:
+    """Let PostgreSQL learn how the values of tables are distributed, since it plans reads by that."""
+    if is_postgres(connection):
+        connection.exec_driver_sql(f"ANALYZE {', '.join(table.name for table in tables)}")
 
 
 def continue_ids(connection: Connection, name: str) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import sqlite3
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -139,13 +141,21 @@ def faults(place: Place) -> Iterator[None]:
     """Turn the faults of a database into errors that say what to do."""
     try:
         yield
-    except DBAPIError as fault:
+    except _database_errors() as fault:
+        if "0x00" in str(getattr(fault, "orig", fault)):
+            raise UsageError("a text has the character U+0000, which PostgreSQL cannot hold", "remove it") from fault
         raise translated(fault, place) from fault
 
 
+def _database_errors() -> tuple[type[Exception], ...]:
+    """Those of SQLAlchemy, and of drivers: it wraps them, but not where bulk rows go through the driver itself."""
+    psycopg: Any = sys.modules.get("psycopg")
+    return (DBAPIError, sqlite3.Error, *(() if psycopg is None else (psycopg.Error,)))
+
+
 MESSAGES = (
-    (("database is locked", "lock timeout", "could not obtain lock"), "is locked by another program",
-     "wait until it has finished, then repeat the command"),
+    (("database is locked", "lock timeout", "could not obtain lock", "deadlock detected"),
+     "is locked by another program", "wait until it has finished, then repeat the command"),
     (("readonly database", "read-only transaction"), "cannot be written: it is read-only",
      "check the permissions of the file and its folder, or open a copy"),
     (("disk is full", "no space left", "disk i/o error"), "cannot be written: the disk is full or broken",
@@ -165,14 +175,14 @@ MESSAGES = (
 """Parts of a driver's message, what they mean, and what to do."""
 
 
-def translated(fault: DBAPIError, place: Place) -> BadStore:
+def translated(fault: Exception, place: Place) -> BadStore:
     """The error of a fault of the database, without SQL."""
-    text = " ".join(str(fault.orig).split())
+    text = " ".join(str(fault.orig if isinstance(fault, DBAPIError) else fault).split())
     where = without_password(place.location)
     for parts, meaning, remedy in MESSAGES:
         if any(part in text.lower() for part in parts):
             return BadStore(f"{where} {meaning} ({text[:160]})", remedy)
-    if fault.connection_invalidated:
+    if isinstance(fault, DBAPIError) and fault.connection_invalidated:
         return BadStore(f"{where} lost the connection ({text[:160]})", "repeat the command; it was not finished")
     return BadStore(f"{where}: {text[:300]}", "nothing of this command was kept")
 

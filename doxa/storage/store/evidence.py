@@ -127,7 +127,7 @@ class Import:
         self.connection, self.run_id, self.source = connection, run_id, source
         self.facts = Facts(connection, splitter, declared)
         self.rows, self.time = 0, now()
-        self.dropped = bulk.drop_indexes(connection, (belief, assertion))
+        self.dropped = bulk.drop_checks(connection, (belief, assertion, belief_state))
 
     def add(self, frame: pl.DataFrame, part: str | None = None) -> None:
         """Add a block with the columns head, relation, tail and any of DETAILS; `part` sets the split of new facts."""
@@ -147,9 +147,12 @@ class Import:
 
     def finish(self, verdict: str, curator: str, at: int | None = None, **columns: Any) -> int:
         """Record the decision that makes the assertions count, and the prefixes of the file; the decision's number."""
-        bulk.create_indexes(self.connection, self.dropped)
         prefixes.keep(self.connection, self.facts.entities.declared)
-        return log.record(self.connection, verdict, curator, at, run_id=self.run_id, **columns)
+        number = log.record(self.connection, verdict, curator, at, run_id=self.run_id, **columns)
+        bulk.create_checks(self.connection, self.dropped)
+        if self.rows >= bulk.ROWS:
+            bulk.count_values(self.connection, (entity, relation, belief, assertion, belief_state))
+        return number
 
 
 SAME_FACT = sa.and_(*(belief.c[name] == incoming.c[name] for name in TRIPLE))

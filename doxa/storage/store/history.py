@@ -41,6 +41,23 @@ def time_text(time: int) -> str:
     return datetime.fromtimestamp(time / 1e6, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def local_time(time: int) -> str:
+    """A time of the store to the second, in the zone of this machine, as a moment without a zone is read."""
+    return datetime.fromtimestamp(time // 1_000_000).isoformat()
+
+
+def last_import(connection: Connection, uri: str, sha256: str) -> int | None:
+    """The last effective import of the same content from the same source."""
+    query = (
+        sa.select(sa.func.max(decision.c.id))
+        .join(run, run.c.id == decision.c.run_id)
+        .join(source, source.c.id == run.c.source_id)
+        .where(decision.c.verdict == "import", run.c.active, source.c.uri == uri, source.c.sha256 == sha256)
+    )
+    number = connection.execute(query).scalar()
+    return None if number is None else int(number)
+
+
 def entries(connection: Connection, *conditions: Any, last: int | None = None) -> pl.DataFrame:
     """The decisions that meet the conditions, in order, by present names; with `last`, the last of them."""
     columns: list[Any] = [decision.c[name] for name in ("id", "at", "curator", "verdict")]

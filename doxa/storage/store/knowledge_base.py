@@ -22,7 +22,7 @@ from doxa.storage.store.accounts import Accounts
 from doxa.storage.store.connect import TIMEOUT, connect
 from doxa.storage.store.evidence import DETAILS, TRIPLE, Facts, Import, Splitter
 from doxa.storage.store.moment import ROWS, Moment, active_runs, present_details
-from doxa.storage.store.place import PARTS, Place, require_place
+from doxa.storage.store.place import PARTS, Place, require_place, require_whole
 from doxa.storage.store.prefixes import read as stored_prefixes
 from doxa.storage.store.publishing import Jobs, ModelVersions
 from doxa.storage.store.queue import ReviewQueue
@@ -85,6 +85,7 @@ class KnowledgeBase(Records):
         With `split_by="pair"`, all facts between two entities are in one split, so that inverse facts are not divided.
         """
         place = require_place(path)
+        require_whole(place)
         one_of("split_by", split_by, ("fact", "pair"))
         if valid < 0 or test < 0 or valid + test >= 1:
             raise UsageError(f"valid={valid}, test={test}; expected shares that leave something for train")

@@ -82,6 +82,16 @@ def require_place(path: str | Path | Place) -> Place:
     return place
 
 
+def require_whole(place: Place) -> None:
+    """Refuse a moment or a part of a store, which nothing can be written to."""
+    if place.moment or place.part:
+        what = f"snapshot {place.moment}" if place.moment else f"the part {place.part}"
+        raise UsageError(
+            f"{place} is {what} of a knowledge base; this needs the whole of it",
+            f"use {without_password(place.location)}",
+        )
+
+
 def _split(text: str) -> Place:
     location, _, part = text.partition("#")
     if part:

@@ -15,7 +15,7 @@ from doxa.errors import UsageError
 from doxa.storage.store import exchange, history, names, prov, versions
 from doxa.storage.store.connect import connect, reading, writing
 from doxa.storage.store.evidence import Splitter
-from doxa.storage.store.place import Place, require_place
+from doxa.storage.store.place import Place, require_place, require_whole
 from doxa.storage.store.publishing import ModelVersions
 
 KIND_OF_SLOT = ("entity", "relation", "entity")
@@ -38,6 +38,7 @@ class Records:
     @contextlib.contextmanager
     def writing(self, unchecked: bool = False) -> Iterator[Connection]:
         """A transaction that writes all or nothing; `unchecked` imports need no check of foreign keys."""
+        require_whole(self.place)
         with writing(self.engine, self.place, unchecked) as connection:
             yield connection
 
@@ -63,6 +64,11 @@ class Records:
             kinds = zip(KIND_OF_SLOT, (head, relation, tail), strict=True)
             ids = [(kind, names.require(connection, kind, name)) for kind, name in kinds]
             return history.of_fact(connection, [names.root(connection, kind, number) for kind, number in ids])
+
+    def last_import(self, source: str, sha256: str) -> int | None:
+        """The last effective import of the same content from the same source: the number of the decision, or None."""
+        with self.reading() as connection:
+            return history.last_import(connection, source, sha256)
 
     def write_log(self, path: str | Path) -> None:
         """Write every decision and assertion as TSV; `import_log` reads it into an empty knowledge base."""

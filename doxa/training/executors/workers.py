@@ -22,6 +22,7 @@ from torch import Tensor
 
 from doxa.errors import DoxaError
 from doxa.training.executors import EpochProgress, Fraction
+from doxa.training.sharing import share, shared
 from doxa.training.steps import Steps
 from doxa.training.threads import torch_threads
 
@@ -55,9 +56,9 @@ class Workers:
         workers = min(workers, steps.per_epoch)
         context = multiprocessing.get_context("fork")
         self._state = _Shared(
-            steps=_shared(torch.zeros(2, dtype=torch.int64)),
-            done=_shared(torch.zeros(workers, dtype=torch.int64)),
-            losses=_shared(torch.zeros(workers, dtype=torch.float64)),
+            steps=shared(torch.zeros(2, dtype=torch.int64)),
+            done=shared(torch.zeros(workers, dtype=torch.int64)),
+            losses=shared(torch.zeros(workers, dtype=torch.float64)),
             start=[context.Semaphore(0) for _ in range(workers)],
             ended=context.Semaphore(0),
             stop=context.Event(),
@@ -70,9 +71,9 @@ class Workers:
 
     def warm_up(self) -> None:
         self._steps.warm_up(backward=False)  # with other devices at hand, PyTorch forbids a fork after a backward pass
-        self._steps.pbe.share_memory()
-        for total in self._steps.optimizer.state().values():
-            _shared(total)
+        pbe, optimizer = self._steps.pbe, self._steps.optimizer
+        for table in (*pbe.parameters(), *pbe.buffers(), *optimizer.state().values()):
+            share(table)
 
     def _fork(self, fraction: Fraction) -> None:
         for place in range(len(self._state.start)):
@@ -110,11 +111,6 @@ class Workers:
             process.join(timeout=5)
             if process.is_alive():
                 process.kill()
-
-
-def _shared(tensor: Tensor) -> Tensor:
-    moved: Tensor = tensor.share_memory_()  # type: ignore[no-untyped-call]
-    return moved
 
 
 def _work(steps: Steps, state: _Shared, place: int, fraction: Fraction) -> None:

@@ -12,6 +12,13 @@ from tests import databases
 
 SPLIT = {"valid": 0.2, "test": 0.2}
 
+FACTS = [("lyon", "in", "france", "Lyon is in France", 0.9), ("paris", "in", "france", None, None),
+         ("france", "capital", "paris", None, None)]  # fmt: skip
+
+
+def rows(kb, **options):
+    return [row[:3] for table in kb.frames(**options) for row in table.iter_rows()]
+
 
 @pytest.fixture(scope="session")
 def postgres():

@@ -1,7 +1,6 @@
-"""The store on SQLite and PostgreSQL: imports, splits, the log as a table, copies, and clear errors."""
+"""The store on SQLite and PostgreSQL: imports, splits, the log as a table, and copies."""
 
-import shutil
-import sqlite3
+import time
 
 import polars as pl
 import pytest
@@ -12,23 +11,19 @@ from alembic.migration import MigrationContext
 from doxa.data.iris import Prefixes
 from doxa.errors import BadStore, UnknownName, UsageError
 from doxa.storage.store import log
-from doxa.storage.store.connect import translated
 from doxa.storage.store.evidence import Splitter
-from doxa.storage.store.knowledge_base import KnowledgeBase
-from doxa.storage.store.place import Place, store_place
+from doxa.storage.store.history import local_time
+from doxa.storage.store.knowledge_base import KnowledgeBase, as_time
 from doxa.storage.store.schema import belief_state, decision, entity, metadata
-
-FACTS = [("lyon", "in", "france", "Lyon is in France", 0.9), ("paris", "in", "france", None, None),
-         ("france", "capital", "paris", None, None)]  # fmt: skip
+from tests.storage.store.conftest import FACTS, rows
 
 
-def rows(kb, **options):
-    return [row[:3] for table in kb.frames(**options) for row in table.iter_rows()]
-
-
-def test_migrations_make_the_schema(kb):
-    with kb.reading() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+def test_migrations_make_the_schema_and_imports_keep_it(kb):
+    for facts in (None, FACTS, FACTS):
+        if facts:
+            kb.import_beliefs(facts)
+        with kb.reading() as connection:
+            assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_a_new_store_is_made_once(new_place):
@@ -50,6 +45,18 @@ def test_import_and_read(kb):
     assert (record["holds"], record["assertions"][0]["uri"]) == (True, "atlas.tsv")
     sizes = kb.status()
     assert (sizes["beliefs"], sizes["entities"], sizes["relations"], sizes["decisions"]) == (3, 3, 2, 1)
+
+
+def test_a_null_character_is_kept_or_refused(kb):
+    rows = [("a\0", "in", "b", None, None)]
+    if kb.place.is_postgres:
+        with pytest.raises(UsageError, match=r"U\+0000"):
+            kb.add("a\0", "in", "b")
+        with pytest.raises(UsageError, match=r"U\+0000"):
+            kb.import_beliefs(rows, source="x")
+    else:
+        kb.import_beliefs(rows, source="x")
+        assert kb.holds("a\0", "in", "b")
 
 
 def test_a_failed_import_leaves_nothing(kb):
@@ -120,6 +127,17 @@ def test_times_and_snapshots(kb):
         kb.snapshot(3)
     with pytest.raises(UsageError, match="expected a snapshot number, or a time"):
         kb.snapshot("yesterday")
+
+
+def test_times_that_are_shown_are_read_back(monkeypatch):
+    try:
+        monkeypatch.setenv("TZ", "JST-9")
+        time.tzset()
+        assert local_time(as_time("2026-03-01T12:00:05")) == "2026-03-01T12:00:05"
+        assert local_time(as_time("2026-03-01T12:00:05Z")) == "2026-03-01T21:00:05"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_the_log_never_goes_back_in_time(kb):
@@ -261,93 +279,6 @@ def test_one_model_is_live(kb, tmp_path):
     kb.models.publish(second.id)
     assert [one.state for one in kb.models.all()] == ["retired", "live"]
     assert kb.models.live().folder == (tmp_path / "m2").resolve()
-
-
-class TestErrors:
-    def test_places(self, tmp_path):
-        assert store_place("kb.db@41#test") == Place("kb.db", "41", "test")
-        assert store_place("postgresql:/ann:pw@host/db@2026-01-01#train").location == "postgresql://ann:pw@host/db"
-        assert "pw" not in str(store_place("postgresql://ann:pw@host/db"))
-        assert store_place("beliefs.tsv") is None
-        with pytest.raises(UsageError, match="part 'tset'"):
-            store_place("kb.db#tset")
-
-    def test_missing(self, tmp_path):
-        with pytest.raises(BadStore, match="no knowledge base") as fault:
-            KnowledgeBase(tmp_path / "kb.db")
-        assert "doxa kb init" in str(fault.value)
-        assert not (tmp_path / "kb.db").exists()
-
-    def test_of_another_program(self, tmp_path):
-        with sqlite3.connect(tmp_path / "bank.db") as connection:
-            connection.execute("CREATE TABLE money (amount)")
-        with pytest.raises(BadStore, match="another program"):
-            KnowledgeBase(tmp_path / "bank.db")
-        with pytest.raises(UsageError, match="tables of another program"):
-            KnowledgeBase.create(tmp_path / "bank.db")
-
-    def test_newer(self, tmp_path):
-        KnowledgeBase.create(tmp_path / "kb.db")
-        with sqlite3.connect(tmp_path / "kb.db") as connection:
-            connection.execute("UPDATE alembic_version SET version_num = '9999'")
-        with pytest.raises(BadStore, match="newer than this doxa reads"):
-            KnowledgeBase(tmp_path / "kb.db")
-
-    def test_no_database(self, tmp_path):
-        (tmp_path / "kb.db").write_text("head\trelation\ttail\n" * 100)
-        with pytest.raises(BadStore, match="damaged or not a database"):
-            KnowledgeBase(tmp_path / "kb.db")
-
-    def test_read_only(self, tmp_path):
-        KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
-        kb = KnowledgeBase(tmp_path / "kb.db", read_only=True)
-        assert len(rows(kb)) == 3
-        with pytest.raises(BadStore, match="read-only"):
-            kb.add("a", "r", "b")
-
-    def test_on_a_read_only_disk(self, tmp_path, monkeypatch):
-        KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
-        (tmp_path / "disk").mkdir()
-        with sqlite3.connect(tmp_path / "kb.db") as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        shutil.copy(tmp_path / "kb.db", tmp_path / "disk" / "kb.db")
-        monkeypatch.setattr("os.access", lambda path, mode: False)
-        kb = KnowledgeBase(tmp_path / "disk" / "kb.db")
-        assert len(rows(kb)) == 3
-        with pytest.raises(BadStore, match="read-only"):
-            kb.add("a", "r", "b")
-        assert [path.name for path in (tmp_path / "disk").iterdir()] == ["kb.db"]
-
-    def test_locked(self, tmp_path):
-        KnowledgeBase.create(tmp_path / "kb.db")
-        other = sqlite3.connect(tmp_path / "kb.db", isolation_level=None)
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(BadStore, match="locked by another program"):
-            KnowledgeBase(tmp_path / "kb.db", timeout=0.01).add("a", "r", "b")
-        other.close()
-
-    def test_full(self, tmp_path):
-        kb = KnowledgeBase.create(tmp_path / "kb.db")
-        with pytest.raises(BadStore, match="disk is full"), kb.writing() as connection:  # noqa: PT012
-            connection.exec_driver_sql("PRAGMA max_page_count = 1")
-            log.record(connection, "unsure", "ann", note="x" * 1_000_000)
-        assert kb.snapshot() == 0
-
-    def test_unreachable(self):
-        pytest.importorskip("psycopg")
-        with pytest.raises(BadStore, match="cannot be reached"):
-            KnowledgeBase("postgresql://ann@127.0.0.1:1/db", timeout=2)
-
-    def test_lost(self, postgres):
-        url = f"{postgres}{'&' if '?' in postgres else '?'}schema=lost"
-        kb = KnowledgeBase.create(url)
-        with pytest.raises(BadStore, match="lost the connection"), kb.writing() as connection:
-            connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
-        assert kb.add("a", "r", "b")
-
-    def test_other_faults_show_no_sql(self):
-        fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
-        assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")
 
 
 def test_iris_of_names(make_store, new_place, tmp_path):

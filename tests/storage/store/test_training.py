@@ -220,10 +220,24 @@ def test_the_commands(tmp_path, doxa_command):
     assert doxa_command("kb", "export", tmp_path / "kb2.db", "-") == printed
 
 
+def test_importing_a_file_again_is_noted(tmp_path, doxa):
+    kb, file = tmp_path / "kb.db", tmp_path / "facts.tsv"
+    file.write_text("lyon\tin\tfrance\n")
+    notes = []
+    for command in (("init", kb), ("import", kb, file), ("import", kb, file), ("undo", kb, 1), ("undo", kb, 2),
+                    ("import", kb, file)):  # fmt: skip
+        code, _, err = doxa("kb", *command)
+        assert code == 0, err
+        notes.append("Note: decision 1 imported the same file before" in err)
+    assert notes == [False, False, True, False, False, False]
+
+
 def test_review_in_the_terminal(reviewed, doxa_command):
     reviewed.close()
     printed = doxa_command("review", "next", reviewed.place, "--as", "bob", stdin="z\na\nu\na\nx 2\n")
     assert "reject, wrong tail" in printed
+    assert "before calibration" in printed
+    assert "judged" not in printed  # one credence, that of the proposal
     assert "the last review is undone" in printed
     assert reviewed.queue.counts() == {"open": 0, "decided": 6, "withdrawn": 0, "leased": 0}
     figures = json.loads(doxa_command("review", "stats", reviewed.place, "--json"))

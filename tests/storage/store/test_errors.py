@@ -1,0 +1,129 @@
+"""Places that are none, and faults of databases: one clear error for each, and nothing half-done."""
+
+import shutil
+import sqlite3
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from doxa.errors import BadStore, UsageError
+from doxa.storage.store import bulk, log
+from doxa.storage.store.connect import translated
+from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.place import Place, store_place
+from tests.storage.store.conftest import FACTS, rows
+
+
+def test_places(tmp_path):
+    assert store_place("kb.db@41#test") == Place("kb.db", "41", "test")
+    assert store_place("postgresql:/ann:pw@host/db@2026-01-01#train").location == "postgresql://ann:pw@host/db"
+    assert "pw" not in str(store_place("postgresql://ann:pw@host/db"))
+    assert store_place("beliefs.tsv") is None
+    with pytest.raises(UsageError, match="part 'tset'"):
+        store_place("kb.db#tset")
+
+
+def test_moments_and_parts_cannot_be_written(tmp_path):
+    KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+    for end in ("@1", "#test", "@1#test"):
+        with pytest.raises(UsageError, match=r"needs the whole of it"):
+            KnowledgeBase(f"{tmp_path}/kb.db{end}").add("a", "r", "b")
+    with pytest.raises(UsageError, match=r"the part test of a knowledge base"):
+        KnowledgeBase.create(tmp_path / "new.db#test")
+    assert KnowledgeBase(tmp_path / "kb.db").snapshot() == 1
+
+
+def test_missing(tmp_path):
+    with pytest.raises(BadStore, match="no knowledge base") as fault:
+        KnowledgeBase(tmp_path / "kb.db")
+    assert "doxa kb init" in str(fault.value)
+    assert not (tmp_path / "kb.db").exists()
+
+
+def test_of_another_program(tmp_path):
+    with sqlite3.connect(tmp_path / "bank.db") as connection:
+        connection.execute("CREATE TABLE money (amount)")
+    with pytest.raises(BadStore, match="another program"):
+        KnowledgeBase(tmp_path / "bank.db")
+    with pytest.raises(UsageError, match="tables of another program"):
+        KnowledgeBase.create(tmp_path / "bank.db")
+
+
+def test_newer(tmp_path):
+    KnowledgeBase.create(tmp_path / "kb.db")
+    with sqlite3.connect(tmp_path / "kb.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(BadStore, match="newer than this doxa reads"):
+        KnowledgeBase(tmp_path / "kb.db")
+
+
+def test_no_database(tmp_path):
+    (tmp_path / "kb.db").write_text("head\trelation\ttail\n" * 100)
+    with pytest.raises(BadStore, match="damaged or not a database"):
+        KnowledgeBase(tmp_path / "kb.db")
+
+
+def test_read_only(tmp_path):
+    KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+    kb = KnowledgeBase(tmp_path / "kb.db", read_only=True)
+    assert len(rows(kb)) == 3
+    with pytest.raises(BadStore, match="read-only"):
+        kb.add("a", "r", "b")
+
+
+def test_on_a_read_only_disk(tmp_path, monkeypatch):
+    KnowledgeBase.create(tmp_path / "kb.db").import_beliefs(FACTS)
+    (tmp_path / "disk").mkdir()
+    with sqlite3.connect(tmp_path / "kb.db") as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    shutil.copy(tmp_path / "kb.db", tmp_path / "disk" / "kb.db")
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    kb = KnowledgeBase(tmp_path / "disk" / "kb.db")
+    assert len(rows(kb)) == 3
+    with pytest.raises(BadStore, match="read-only"):
+        kb.add("a", "r", "b")
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["kb.db"]
+
+
+def test_locked(tmp_path):
+    KnowledgeBase.create(tmp_path / "kb.db")
+    other = sqlite3.connect(tmp_path / "kb.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(BadStore, match="locked by another program"):
+        KnowledgeBase(tmp_path / "kb.db", timeout=0.01).add("a", "r", "b")
+    other.close()
+
+
+def test_full(tmp_path):
+    kb = KnowledgeBase.create(tmp_path / "kb.db")
+    with pytest.raises(BadStore, match="disk is full"), kb.writing() as connection:  # noqa: PT012
+        connection.exec_driver_sql("PRAGMA max_page_count = 1")
+        log.record(connection, "unsure", "ann", note="x" * 1_000_000)
+    assert kb.snapshot() == 0
+
+
+def test_unreachable():
+    pytest.importorskip("psycopg")
+    with pytest.raises(BadStore, match="cannot be reached"):
+        KnowledgeBase("postgresql://ann@127.0.0.1:1/db", timeout=2)
+
+
+def test_lost(postgres):
+    url = f"{postgres}{'&' if '?' in postgres else '?'}schema=lost"
+    kb = KnowledgeBase.create(url)
+    with pytest.raises(BadStore, match="lost the connection"), kb.writing() as connection:
+        connection.execute(sa.text("SELECT pg_terminate_backend(pg_backend_pid())"))
+    assert kb.add("a", "r", "b")
+
+
+def test_faults_of_the_driver(kb):
+    with pytest.raises(BadStore, match=r"nothing of this command was kept"), kb.writing() as connection:
+        bulk.insert_frame(connection, "relation", pl.DataFrame({"name": ["a", "a"]}))
+    fault = sqlite3.OperationalError("database or disk is full")
+    assert "free space" in str(translated(fault, Place("kb.db")))
+
+
+def test_other_faults_show_no_sql():
+    fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
+    assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")
