@@ -10,7 +10,6 @@ mapping `score_options`, which `doxa.systems` checks.
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import Field, asdict, dataclass, field, fields, replace
@@ -369,6 +368,10 @@ def parse(knob: Field[Any], text: str) -> Any:
         raise UsageError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
 
 
+LARGEST = 1e30
+"""Largest number of a setting: vectors have single precision."""
+
+
 def check(declared: Any) -> None:
     """Refuse values of settings or score options that are not of their kind or out of bounds."""
     for knob in fields(declared):
@@ -381,8 +384,8 @@ def _check(knob: Field[Any], value: Any) -> None:
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not fits or (isinstance(value, bool) and kind is not bool):
         raise UsageError(f"setting {knob.name} is {value!r}; expected {_kind_name(kind)}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UsageError(f"setting {knob.name} is {value}; expected a finite number")
+    if kind is float and not abs(value) <= LARGEST:
+        raise UsageError(f"setting {knob.name} is {value}; expected a finite number, up to {LARGEST:g}")
     choices, low = knob.metadata["choices"], knob.metadata["low"]
     if choices and value not in choices:
         expected = ", ".join(str(choice) for choice in choices)

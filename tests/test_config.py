@@ -79,6 +79,8 @@ def test_wrong_assignments_are_explained(assignment, message):
         ({"dimension": 2.5}, "expected a whole number"),
         ({"learning_rate": float("nan")}, "expected a finite number"),
         ({"alpha": float("inf")}, "expected a finite number"),
+        ({"scale": 1e308}, "up to 1e+30"),
+        ({"scale": 10**400}, "up to 1e+30"),
         ({"seed": 2**64}, "below 2^63"),
         ({"validation_fraction": 1.0}, "expected a share below 1"),
         ({"scale": True}, "expected a number"),

@@ -217,6 +217,8 @@ def test_a_file_that_may_not_be_read_is_called_so(folder, monkeypatch):
         (("origin",), 7),
         (("curve",), [1]),
         (("version",), "3"),
+        (("settings", "scale"), 10**400),
+        (("settings", "scale"), 1e308),
     ],
     ids=str,
 )
