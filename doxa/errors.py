@@ -7,6 +7,7 @@ surface can say it in its own words: the command line prints the option to type.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 
@@ -46,7 +47,7 @@ class CannotAnswer(DoxaError):
 
 
 def resource_text(fault: BaseException) -> str:
-    """What a machine ran out of, in words, for errors of the system and of torch; empty for any other error."""
+    """What a machine ran out of, in words, for errors of the system, torch and polars; empty for any other error."""
     if isinstance(fault, MemoryError) or (isinstance(fault, RuntimeError) and "allocate memory" in str(fault)):
         return "memory ran out"
     if isinstance(fault, RuntimeError) and "No space left on device" in str(fault):
@@ -54,7 +55,8 @@ def resource_text(fault: BaseException) -> str:
     if isinstance(fault, OSError):
         reason = (fault.strerror or str(fault)).lower()
         return f"{reason}: {fault.filename}" if fault.filename else f"cannot read or write: {reason}"
-    return ""
+    refused = re.search(r"IO error: (.+?) \(os error \d+\)", str(fault))  # of the system, in a message of polars
+    return f"cannot read or write: {refused[1].lower()}" if refused else ""
 
 
 def did_you_mean(wrong: str, names: Iterable[str]) -> str:

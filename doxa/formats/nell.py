@@ -125,7 +125,7 @@ def patterns(source: str, most: int) -> list[str] | None:
     for pattern, count in zip(fields[::2], fields[1::2], strict=False):
         text = _without_placeholders(pattern)
         if text:
-            counts[text] = counts.get(text, 0) + (int(count) if count.strip().isdecimal() else 0)
+            counts[text] = counts.get(text, 0) + (int(count.strip()) if count.strip().isdecimal() else 0)
     ordered = sorted(counts, key=lambda pattern: -counts[pattern])
     return ordered[:most] or None
 

@@ -2,9 +2,10 @@
 
 import re
 
+import polars as pl
 import pytest
 
-from doxa.cli.hints import REMEDIES, error_text, exit_code, faults_of_data
+from doxa.cli.hints import REMEDIES, error_text, exit_code, faults_of_data, system_text
 from doxa.errors import BadFile, BadModel, CannotAnswer, DoxaError, UnknownName, UsageError
 
 
@@ -79,3 +80,10 @@ def test_an_unexpected_error_is_printed_without_a_traceback(doxa, monkeypatch):
     assert code == 1
     assert "unexpected ZeroDivisionError" in err
     assert "Traceback" not in err
+
+
+def test_a_full_disk_is_named_as_such_whatever_library_met_it():
+    message = "parquet: File out of specification: underlying IO error: No space left on device (os error 28)"
+    for fault in (pl.exceptions.ComputeError(message), OSError(28, "No space left on device")):
+        assert system_text(fault) == "cannot read or write: no space left on device"
+    assert system_text(pl.exceptions.ComputeError("cannot parse")) == ""
