@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from doxa.data.atomic import locked, sweep
-from doxa.errors import BadFile
+from doxa.errors import BadFile, DoxaError
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -40,9 +40,21 @@ def opened(path: Path, seed: int) -> Iterator[Study]:
             study = _study(path, seed)
             _requeue(study)
             yield study
-    except OSError as fault:
+    except DoxaError:
+        raise
+    except Exception as fault:
+        failed = _failed_write(fault)
+        if failed is None:
+            raise
         kept = "the finished trials are kept; repeat the command to go on"
-        raise BadFile(f"cannot write {fault.filename or path}: {fault.strerror or fault}", kept) from fault
+        raise BadFile(f"cannot write {failed.filename or path}: {failed.strerror or failed}", kept) from fault
+
+
+def _failed_write(fault: BaseException | None) -> OSError | None:
+    """The error of the system behind an exception: Optuna raises others while it handles that of its journal."""
+    while fault is not None and not isinstance(fault, OSError):
+        fault = fault.__cause__ or fault.__context__
+    return fault
 
 
 def enqueue(study: Study, trials: Iterable[dict[str, Any]]) -> None:
