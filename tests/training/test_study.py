@@ -1,5 +1,7 @@
 """The journal of a search: torn lines, cut trials, one writer."""
 
+import errno
+
 import pytest
 
 from doxa.data.atomic import Busy
@@ -77,3 +79,26 @@ def test_ctrl_c_does_not_record_the_trial_under_way_as_finished(tmp_path, monkey
     again = tune(beliefs, folder=tmp_path, trials=1, **values)
     assert not again.interrupted
     assert [trial.state for trial in again.trials if trial.state != "failed"] == ["finished"] * 2
+
+
+@pytest.mark.parametrize("failing", range(1, 7))
+def test_a_failed_write_of_the_journal_is_told_as_such(journal, monkeypatch, failing):
+    """Whichever write it is: Optuna raises errors of its own while it handles some of them."""
+    from optuna.storages.journal import JournalFileBackend
+
+    plain, seen = JournalFileBackend.append_logs, []
+
+    def append(backend, logs):
+        seen.append(logs)
+        if len(seen) == failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        plain(backend, logs)
+
+    monkeypatch.setattr(JournalFileBackend, "append_logs", append)
+    with pytest.raises(BadFile, match="No space left on device"), opened(journal, 0) as study:
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+
+
+def test_a_fault_of_a_trial_is_not_a_failed_write(journal):
+    with pytest.raises(ZeroDivisionError), opened(journal, 0) as study:
+        study.optimize(lambda trial: 1 / 0, n_trials=1)
