@@ -82,6 +82,7 @@ class PBE(nn.Module):
         self.score = score
         self.mention = mention
         self.scale = scale
+        self._kept_columns: dict[Slot, tuple[Tensor, Tensor, Tensor]] = {}
         self.register_buffer("seen_heads", seen_heads)
         self.register_buffer("seen_tails", seen_tails)
         self.register_buffer("log_loop_factor", torch.zeros(score.relation_count), persistent=False)
@@ -220,11 +221,17 @@ class PBE(nn.Module):
 
         Where most entities were seen in the slot, all are scored and the others dropped: no vectors need looking up.
         """
-        seen, width = self.seen[slot], self._width(slot)
+        width = self._width(slot)
+        if slot is Slot.RELATION:
+            return torch.arange(width), torch.arange(0)
+        seen = self.seen[slot]
         if 2 * len(seen) < width:
             return seen, seen[:0]
-        dropped = torch.ones(width, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
-        return torch.arange(width), dropped
+        kept = self._kept_columns.get(slot)
+        if kept is None or kept[0] is not seen:
+            dropped = torch.ones(width, dtype=torch.bool).index_fill_(0, seen, False).nonzero().squeeze(1)
+            kept = self._kept_columns[slot] = (seen, torch.arange(width), dropped)
+        return kept[1:]
 
 
 def with_mention(

@@ -212,6 +212,14 @@ def test_an_entity_never_seen_as_head_joins_the_candidates_of_its_own_query_alon
     assert terms[:, Slot.HEAD].exp().tolist() == pytest.approx(expected)
 
 
+def test_candidates_follow_when_the_seen_entities_are_replaced():
+    pbe, *_ = random_pbe(0)
+    batch = batch_of(ROWS)
+    for seen in (torch.arange(pbe.entities), torch.arange(1, pbe.entities)):
+        pbe.seen_tails = seen
+        assert probabilities(pbe, Slot.TAIL, batch).shape == (len(ROWS), len(seen))
+
+
 def test_without_a_mention_term_words_change_nothing():
     pbe, world = random_pbe(3, mentions=False)
     assert pbe.mention is None

@@ -61,6 +61,19 @@ class Vocabulary:
         """The id of each name. Once it has been read, a few names are looked up without work on all names."""
         return {name: number for number, name in enumerate(self.names.to_list())}
 
+    @cached_property
+    def _texts(self) -> list[str]:
+        """The names as a list, with the strings of `lookup`."""
+        return list(self.lookup)
+
+    def ids_of(self, names: Sequence[str]) -> Ids:
+        """The id of each of a few names, as `ids`."""
+        if "lookup" in self.__dict__:
+            ids = [self.lookup.get(name, UNKNOWN) for name in names]
+            if UNKNOWN not in ids:
+                return np.array(ids, np.int64)
+        return self.ids(pl.Series(names, dtype=pl.String))
+
     def ids(self, values: pl.Series, prefixes: Mapping[str, str] | None = None) -> Ids:
         """The id of every value, `UNKNOWN` where the vocabulary lacks it.
 
@@ -117,19 +130,25 @@ class Vocabulary:
         return hashes[order], order
 
     def __getstate__(self) -> dict[str, Any]:
-        """Hashes may be others in another process."""
-        return {name: value for name, value in self.__dict__.items() if name != "_sorted_hashes"}
+        """Hashes may be others in another process, and texts are soon made again."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("_sorted_hashes", "_texts")}
 
     def names_of(self, ids: Ids) -> pl.Series:
         """The name of every id, null for `UNKNOWN`."""
         known = ids != UNKNOWN
         return self.names.gather(ids if known.all() else pl.Series(ids).set(pl.Series(~known), None))
 
+    def texts_of(self, ids: Ids) -> list[str]:
+        """The name of each of a few ids, none of them `UNKNOWN`."""
+        if "lookup" in self.__dict__:
+            return [self._texts[number] for number in ids.tolist()]
+        return self.names.gather(ids).to_list()
+
     def id(self, name: str) -> int:
         """The id of one name; an unknown name is an error that offers the nearest names."""
         name = str(name)
         same = np.flatnonzero((self.names == name).to_numpy())
-        identifier = int(same[0]) if len(same) else int(self.ids(pl.Series([name], dtype=pl.String))[0])
+        identifier = int(same[0]) if len(same) else int(self.ids_of([name])[0])
         if identifier == UNKNOWN:
             raise UnknownName(f"no {self.kind} {name!r} in this model.{self._suggestion(name)}")
         return identifier
@@ -139,7 +158,7 @@ class Vocabulary:
         names = [names] if isinstance(names, str) else [str(name) for name in names]
         if len(names) == 1:
             return np.array([self.id(names[0])])
-        ids = self.ids(pl.Series(names, dtype=pl.String))
+        ids = self.ids_of(names)
         if (ids == UNKNOWN).any():
             self.id(names[int(np.argmin(ids))])
         return ids

@@ -124,7 +124,7 @@ def best_candidates(
     keys = np.sort(known[0] * len(names) + known[1])
     wanted = np.arange(len(logits))[:, None] * len(names) + ids[place]
     is_known = np.searchsorted(keys, wanted, "right") > np.searchsorted(keys, wanted)
-    texts = names.names.gather(ids[place].ravel()).to_list()
+    texts = names.texts_of(ids[place].ravel())
     every = zip(texts, probability.ravel().tolist(), is_known.ravel().tolist(), strict=True)
     candidates = map(Candidate._make, every)
     return [tuple(islice(candidates, top))[:count] for count in shown.sum(1).tolist()]  # those not shown come last

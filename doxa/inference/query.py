@@ -147,7 +147,7 @@ def _encode(model: Model, questions: Sequence[FullQuestion], slot: Slot) -> Beli
     head, relation, tail = (
         np.zeros(count, np.int64)
         if place is slot
-        else kinds[place].ids(pl.Series([str(question[place]) for question in questions], dtype=pl.String))
+        else kinds[place].ids_of([question[place] or "" for question in questions])
         for place in Slot
     )
     mention = Ragged.empty(count)

@@ -12,6 +12,8 @@ import threading
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 from doxa.errors import DoxaError
 
 MOST = 128
@@ -37,8 +39,12 @@ class Batcher:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="doxa-batcher", daemon=True)
+        """Begin to answer. The thread computes alone: a few questions lose more to further threads than they gain."""
+        threads, ready = torch.get_num_threads(), threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(ready,), name="doxa-batcher", daemon=True)
         self._thread.start()
+        ready.wait()
+        torch.set_num_threads(threads)  # threads that are new to torch take what was set last
 
     def stop(self) -> None:
         """End the thread after what waits now."""
@@ -54,7 +60,10 @@ class Batcher:
         self._waiting.put(_Request(group, answer, item, loop, future))
         return await future
 
-    def _run(self) -> None:
+    def _run(self, ready: threading.Event) -> None:
+        torch.get_num_threads()  # else the first operation would take the number of others
+        torch.set_num_threads(1)
+        ready.set()
         while True:
             batch = [self._waiting.get()]
             while len(batch) < MOST and not self._waiting.empty():

@@ -35,11 +35,17 @@ def test_a_few_names_are_looked_up_as_many_are(monkeypatch, hashes):
     values, expected = pl.Series(["ä", None, "x", "ex:x", "b", "?", "e"]), [1, UNKNOWN, UNKNOWN, 2, 0, 3, 6]
     by_hash = names.ids(values)
     assert by_hash.tolist() == expected
+    few = ["b", "ex:x", "y"]
+    assert names.ids_of(few).tolist() == [0, 2, UNKNOWN]
     assert pickle.loads(pickle.dumps(names)).ids(values).tolist() == expected
     with monkeypatch.context() as patch:
         patch.setattr(vocabulary, "FEW", 0)
         assert names.ids(values).tolist() == expected
+    assert names.texts_of(np.array([6, 0])) == ["e", "b"]
     assert len(names.lookup) == 7
+    assert names.ids_of(few).tolist() == [0, 2, UNKNOWN]
+    assert names.ids_of(["e", "b"]).tolist() == [6, 0]
+    assert names.texts_of(np.array([6, 0])) == ["e", "b"]
     assert names.ids(values).tolist() == expected
     assert names.ids(values).dtype == by_hash.dtype
 

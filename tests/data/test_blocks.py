@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from doxa.data import blocks as blocks_module
 from doxa.data.blocks import BLOCK_BYTES, BLOCK_ROWS, TABLES, free_memory, row_blocks
 
 
@@ -23,3 +24,9 @@ def test_a_smaller_limit_makes_smaller_blocks(memory, longest):
 
 def test_wide_tables_still_get_a_few_rows():
     assert len(next(row_blocks(100, BLOCK_BYTES, 2**50))) == BLOCK_ROWS
+
+
+def test_large_tables_ask_for_the_free_memory(monkeypatch):
+    monkeypatch.setattr(blocks_module, "free_memory", lambda: 16 * TABLES * 10**7)
+    assert [len(block) for block in row_blocks(3, 10**7)] == [1, 1, 1]
+    assert [len(block) for block in row_blocks(3, 1000)] == [3]
