@@ -175,31 +175,53 @@ def ndcg(world, beliefs, relevance):
     return sum(shares) / len(shares)
 
 
-def best_threshold(scores, labels, blur):
-    """Section 5.4: σ at which "positive at or above" is right most often, by trying all halfway between two scores.
+def thresholds_tried(scores):
+    """Halfway between two scores, and 1 below and above all of them."""
+    distinct = sorted(set(scores))
+    return [distinct[0] - 1, *((one + other) / 2 for one, other in pairwise(distinct)), distinct[-1] + 1]
+
+
+def right_decisions(scores, labels, blur, sigma):
+    """How many of "positive at or above σ" are right; outside the range of the scores, all or none lie above.
 
     Each score is spread as a normal distribution of deviation blur · (that of the scores) / n^(1/5) around itself, the
     deviation being what the middle half of the scores would have if they were normal, where that is less but not 0.
     """
-    distinct = sorted(set(scores))
-    halfway = [(one + other) / 2 for one, other in pairwise(distinct)]
-    tries = [distinct[0] - 1, *halfway, distinct[-1] + 1]
     quarter, three_quarters = np.percentile(scores, [25, 75])
     deviation = min(math.sqrt(np.var(scores)), (three_quarters - quarter) / 1.349) or math.sqrt(np.var(scores))
     width = blur * deviation / len(scores) ** 0.2
 
-    def above(score, sigma):
-        if sigma < distinct[0] or sigma > distinct[-1]:
+    def above(score):
+        if sigma < min(scores) or sigma > max(scores) or width == 0:
             return float(score > sigma)
         return (1 + math.erf((score - sigma) / width / math.sqrt(2))) / 2
 
-    def right(sigma):
-        return sum(
-            above(s, sigma) if label == 1 else 1 - above(s, sigma) for s, label in zip(scores, labels, strict=True)
-        )
+    return sum(above(s) if label == 1 else 1 - above(s) for s, label in zip(scores, labels, strict=True))
 
-    most = max(map(right, tries))
-    return next(sigma for sigma in tries if right(sigma) > most - 1e-9)
+
+def best_threshold(scores, labels, blur, everything=None, pseudo=0):
+    """Section 5.4: σ at which "positive at or above" is right most often, by trying all.
+
+    To the decisions on the scores come `pseudo` drawn from `everything`, scores and labels of all relations. Their
+    share of right decisions is read off straight lines between the σ tried for all.
+    """
+    tries, prior = thresholds_tried(scores), [0.0]
+    common = tries[:1]
+    if everything is not None:
+        common = thresholds_tried(everything[0])
+        prior = [right_decisions(*everything, blur, sigma) / len(everything[0]) for sigma in common]
+        tries = sorted({*tries, *common})
+    right = [right_decisions(scores, labels, blur, sigma) + pseudo * np.interp(sigma, common, prior) for sigma in tries]
+    return next(sigma for sigma, count in zip(tries, right, strict=True) if count > max(right) - 1e-9)
+
+
+def thresholds(scores, relations, labels, blur, pseudo):
+    """σ of each relation that has labels."""
+    rows = {r: [i for i, other in enumerate(relations) if other == r] for r in set(relations)}
+    return {
+        r: best_threshold([scores[i] for i in own], [labels[i] for i in own], blur, (scores, labels), pseudo)
+        for r, own in rows.items()
+    }
 
 
 def regression(features, labels, around, shrinkage):

@@ -14,13 +14,19 @@ from doxa.data.vocabulary import Ids
 Numbers = NDArray[np.float64]
 
 BANDWIDTH = 0.5
-"""Kernel bandwidth of the smoothed accuracy, in deviations / n^(1/5), see `best_threshold`."""
+"""Kernel bandwidth of the smoothed accuracy, in deviations / n^(1/5), see `right_decisions`."""
+
+PRIOR_BELIEFS = 10
+"""Labeled beliefs of all relations that are added to those of each relation, see `Thresholds.fit`.
+
+Chosen by cross-validation on validation beliefs (`experiments/calibration/threshold_prior.py`).
+"""
 
 NORMAL_QUARTILES = 1.349
 """Interquartile range of a normal distribution, in standard deviations."""
 
 MAX_CUTS = 512
-"""Thresholds tried for a relation at most."""
+"""Thresholds tried for the beliefs of a relation, or of all, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,15 +45,35 @@ class Thresholds:
         return cls(np.full(relations, np.nan), 0.0)
 
     @classmethod
-    def fit(cls, scores: Numbers, relation: Ids, label: NDArray[np.int8], relations: int) -> Thresholds:
-        """The most accurate thresholds for labeled triples (`best_threshold`), per relation and over all."""
+    def fit(
+        cls,
+        scores: Numbers,
+        relation: Ids,
+        label: NDArray[np.int8],
+        relations: int,
+        prior_beliefs: float = PRIOR_BELIEFS,
+    ) -> Thresholds:
+        """The most accurate thresholds for labeled triples, per relation and over all.
+
+            σ_r = argmax_σ right_r(σ) + prior_beliefs · right(σ) / n
+
+        `right_r` counts right decisions on the triples of r, `right` those on all n triples (`right_decisions`). So a
+        relation with few triples leans on the overall threshold, and one with many has its own. right(σ) is linear
+        between the candidates for all triples; these are tried for every relation.
+        """
+        cuts = candidate_cuts(scores)
+        right = right_decisions(scores, label, cuts)
         by_relation = np.full(relations, np.nan)
         order = np.argsort(relation, kind="stable")
         starts = np.searchsorted(relation[order], np.arange(relations + 1))
         for number in np.unique(relation):
             rows = order[starts[number] : starts[number + 1]]
-            by_relation[number] = best_threshold(scores[rows], label[rows])
-        return cls(by_relation, best_threshold(scores, label))
+            tried = candidate_cuts(scores[rows])
+            if prior_beliefs:
+                tried = np.union1d(tried, cuts)
+            prior = prior_beliefs / len(scores) * np.interp(tried, cuts, right)
+            by_relation[number] = _lowest_best(tried, right_decisions(scores[rows], label[rows], tried) + prior)
+        return cls(by_relation, _lowest_best(cuts, right))
 
     def adjust(self, scores: Numbers, relation: Ids, label: NDArray[np.int8], prior_labels: float) -> Thresholds:
         """The same, moved toward the most accurate thresholds for n labels by n / (n + prior_labels) of the way.
@@ -56,7 +82,7 @@ class Thresholds:
         """
         if not len(label):
             return self
-        best = self.fit(scores, relation, label, len(self.by_relation))
+        best = self.fit(scores, relation, label, len(self.by_relation), prior_beliefs=0)
         count = np.bincount(relation, minlength=len(self.by_relation))
         old = self.of(np.arange(len(self.by_relation)))
         moved = old + count / (count + prior_labels) * (best.by_relation - old)
@@ -91,23 +117,40 @@ class Thresholds:
 def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
     """The threshold with the highest kernel-smoothed accuracy of "true at or above it" (Section 5.4).
 
-    Each score counts as a normal distribution around it, of width BANDWIDTH · deviation / n^(1/5), so that a handful
-    of triples cannot set the threshold by chance. The deviation is the smaller of the standard deviation and the one
-    estimated from the quartiles, so that outliers do not widen the kernel. Candidates lie halfway between neighboring
-    scores, and below and above all of them; at most MAX_CUTS are tried. Ties: the lowest threshold.
+    Ties: the lowest threshold.
+    """
+    cuts = candidate_cuts(scores)
+    return _lowest_best(cuts, right_decisions(scores, label, cuts))
+
+
+def candidate_cuts(scores: Numbers) -> Numbers:
+    """Thresholds to try, ascending: halfway between neighboring scores, and 1 below and above all of them."""
+    ordered = np.unique(scores)
+    cuts = np.concatenate([[ordered[0] - 1], (ordered[1:] + ordered[:-1]) / 2, [ordered[-1] + 1]])
+    if len(cuts) > MAX_CUTS:
+        cuts = cuts[np.linspace(0, len(cuts) - 1, MAX_CUTS).round().astype(np.int64)]
+    return np.asarray(cuts)
+
+
+def right_decisions(scores: Numbers, label: NDArray[np.int8], cuts: Numbers) -> Numbers:
+    """Kernel-smoothed number of right decisions "true at or above the cut", for each of ascending cuts.
+
+    Each score counts as a normal distribution around it, of width BANDWIDTH · deviation / n^(1/5), so that the place of
+    a single triple decides nothing. The deviation is the smaller of the standard deviation and the one estimated from
+    the quartiles, so that outliers do not widen the kernel. Below and above all scores, all or none of them count.
     """
     from scipy.special import ndtr  # only fitting needs it, and answering should start quickly
 
-    ordered = np.unique(scores)
-    cuts = np.concatenate([[-np.inf], (ordered[1:] + ordered[:-1]) / 2, [np.inf]])
-    if len(cuts) > MAX_CUTS:
-        cuts = cuts[np.linspace(0, len(cuts) - 1, MAX_CUTS).round().astype(np.int64)]
     deviation, middle = float(np.std(scores)), float(np.subtract(*np.percentile(scores, [75, 25]))) / NORMAL_QUARTILES
     width = max(BANDWIDTH * (min(deviation, middle) or deviation) / len(scores) ** 0.2, 1e-9)
-    right = np.zeros(len(cuts))
+    sign, (first, last) = np.where(label == 1, 1.0, -1.0), np.searchsorted(cuts, [scores.min(), scores.max()])
+    right = np.full(len(cuts), float((label != 1).sum()))
+    right[:first] += sign.sum()
     for start in range(0, len(scores), MAX_CUTS):
         block = slice(start, start + MAX_CUTS)
-        above = ndtr((scores[block, None] - cuts) / width)
-        right += np.where(label[block, None] == 1, above, 1 - above).sum(0)
-    best = cuts[np.argmax(right > right.max() - 1e-9)]
-    return float(np.clip(best, ordered[0] - 1, ordered[-1] + 1))
+        right[first:last] += sign[block] @ ndtr((scores[block, None] - cuts[first:last]) / width)
+    return right
+
+
+def _lowest_best(cuts: Numbers, right: Numbers) -> float:
+    return float(cuts[np.argmax(right > right.max() - 1e-9)])

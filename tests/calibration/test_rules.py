@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from doxa.calibration.rules import RuleWeights, calibration_input, decision_score, features, log_terms
-from doxa.calibration.thresholds import BANDWIDTH, Thresholds
+from doxa.calibration.thresholds import BANDWIDTH, PRIOR_BELIEFS, Thresholds
 from doxa.calibration.unseen import degree_prior
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -113,10 +113,8 @@ def test_thresholds_are_the_best_for_the_evidence_of_validation(parts, rule, sys
     valid = parts[1].encode(model.vocabularies)
     judgment = judge(model, valid, contradictions=False)
     scores = decision_score(model.pbe, valid, rule)
-    for r in range(2):
-        mask = valid.relation == r
-        best = reference.best_threshold(scores[mask], valid.label[mask], BANDWIDTH)
-        assert model.calibration.thresholds.by_relation[r] == pytest.approx(best)
+    best = reference.thresholds(scores, valid.relation, valid.label, BANDWIDTH, PRIOR_BELIEFS)
+    assert model.calibration.thresholds.by_relation == pytest.approx([best[0], best[1]])
     assert np.array_equal(judgment.accepted, scores >= model.calibration.thresholds.of(valid.relation))
 
 
@@ -190,11 +188,8 @@ def test_accuracy_can_decide_when_to_stop(parts, rule):
     model = quick(parts, decision_rule=rule, stop_on="accuracy")
     valid = parts[1].encode(model.vocabularies)
     scores = decision_score(model.pbe, valid, rule)
-    right = 0.0
-    for r in range(2):
-        mask = valid.relation == r
-        best = reference.best_threshold(scores[mask], valid.label[mask], BANDWIDTH)
-        right += ((scores[mask] >= best) == (valid.label[mask] == 1)).sum()
+    best = reference.thresholds(scores, valid.relation, valid.label, BANDWIDTH, PRIOR_BELIEFS)
+    right = ((scores >= [best[r] for r in valid.relation]) == (valid.label == 1)).sum()
     assert model.curve[-1]["metric"] == pytest.approx(right / len(valid))
     assert model.curve[-1]["metric"] != pytest.approx(quick(parts, decision_rule=rule).curve[-1]["metric"])
 

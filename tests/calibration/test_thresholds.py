@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from doxa.calibration.rules import SHRINKAGE, RuleWeights
 from doxa.calibration.temperatures import best_mention_exponent, best_temperature
-from doxa.calibration.thresholds import BANDWIDTH, Thresholds, best_threshold
+from doxa.calibration.thresholds import BANDWIDTH, PRIOR_BELIEFS, Thresholds, best_threshold
 from tests import reference
 
 scored = st.lists(st.tuples(st.integers(-5, 5).map(float), st.sampled_from([1, -1])), min_size=1, max_size=25)
@@ -54,12 +54,62 @@ def test_true_is_at_or_above_the_threshold():
 
 
 def test_relations_without_validation_use_the_overall_threshold():
-    scores = np.array([0.0, 2.0, 10.0, 14.0])
-    relation, labels = np.array([0, 0, 2, 2]), np.array([-1, 1, -1, 1], np.int8)
+    scores = np.tile([0.0, 2.0, 10.0, 14.0], 100)
+    relation, labels = np.tile([0, 0, 2, 2], 100), np.tile(np.array([-1, 1, -1, 1], np.int8), 100)
     result = Thresholds.fit(scores, relation, labels, relations=3)
     assert result.of(np.array([0, 2])).tolist() == [1.0, 12.0]
     assert np.isnan(result.by_relation[1])
     assert result.of(np.array([1])).tolist() == [result.overall]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-5, 5).map(float), st.integers(0, 3), st.sampled_from([1, -1])), min_size=1, max_size=25
+    )
+)
+def test_thresholds_of_relations_are_the_best_for_their_beliefs_and_the_prior(rows):
+    scores, relation, label = (np.array(column) for column in zip(*rows, strict=True))
+    result = Thresholds.fit(scores, relation, label.astype(np.int8), 5)
+    expected = reference.thresholds(scores.tolist(), relation.tolist(), label.tolist(), BANDWIDTH, PRIOR_BELIEFS)
+    assert np.flatnonzero(~np.isnan(result.by_relation)).tolist() == sorted(expected)
+    for r, threshold in expected.items():
+        assert result.by_relation[r] == pytest.approx(threshold)
+    assert result.overall == pytest.approx(reference.best_threshold(scores.tolist(), label.tolist(), BANDWIDTH))
+
+
+def test_relations_with_few_beliefs_lean_on_all_the_others():
+    """1,000 relations with a true and a false belief each: their thresholds are nearly as right as the best one, 0."""
+    random = np.random.default_rng(0)
+    label, relation = np.tile(np.array([1, -1], np.int8), 1000), np.repeat(np.arange(1000), 2)
+    valid, test = (2 * label + random.normal(size=2000) for _ in range(2))
+
+    def accuracy(thresholds):
+        return ((test >= thresholds) == (label == 1)).mean()
+
+    best = accuracy(0.0)
+    assert accuracy(Thresholds.fit(valid, relation, label, 1000).of(relation)) > best - 0.003
+    assert accuracy(Thresholds.fit(valid, relation, label, 1000, prior_beliefs=0).of(relation)) < best - 0.015
+
+
+def test_a_relation_with_many_beliefs_keeps_its_own_threshold():
+    """Its scores lie 3 above those of a relation with more beliefs."""
+    random = np.random.default_rng(0)
+    relation = np.repeat([0, 1], [5000, 1000])
+    label = np.tile(np.array([1, -1], np.int8), 3000)
+    scores = 2 * label + random.normal(size=6000) + 3 * relation
+    result = Thresholds.fit(scores, relation, label, 2)
+    for r in range(2):
+        assert result.by_relation[r] == pytest.approx(
+            best_threshold(scores[relation == r], label[relation == r]), abs=0.1
+        )
+    assert result.by_relation[1] == pytest.approx(3, abs=0.2)
+
+
+def test_the_only_relation_has_the_overall_threshold():
+    random = np.random.default_rng(0)
+    scores, label = random.normal(size=30), random.choice(np.array([1, -1], np.int8), 30)
+    result = Thresholds.fit(scores, np.zeros(30, np.int64), label, 1)
+    assert result.by_relation[0] == result.overall == best_threshold(scores, label)
 
 
 def labeled_features(seed, count, weights):
