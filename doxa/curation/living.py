@@ -12,7 +12,9 @@ worse side; otherwise it stays a candidate. Decided proposals are never in valid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,10 +24,11 @@ import polars as pl
 
 from doxa.curation.grow import insert_confidence
 from doxa.curation.update import UpdateResult, update
+from doxa.data.atomic import reported
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Vocabularies, Vocabulary
-from doxa.errors import BadStore, UsageError
+from doxa.errors import BadStore, DoxaError, UsageError
 from doxa.evaluation.compare import Comparison, Difference, compare
 from doxa.model import Model
 from doxa.storage import folders
@@ -120,13 +123,13 @@ def update_live(
     model = _with_valid(result.model, parts["valid"])
     model = replace(model, origin=model.origin | {"store": _origin(kb, snapshot)})
     comparison, reason, worse = judge_update(old, model, parts["valid"], seed)
-    folder = folder or _new_folder(kb)
-    model.save(folder, force=True)
     figures = {f"{one.task} {one.metric}": one.b for one in comparison.differences} if comparison else {}
-    version = kb.models.register(
-        folder, snapshot, state="candidate" if worse else "live", parent=live.id, reason=reason,
-        sha256=checksum(folder), figures=figures,
-    )  # fmt: skip
+    with nullcontext(folder) if folder is not None else _new_folder(kb) as target:
+        model.save(target, force=True)
+        version = kb.models.register(
+            target, snapshot, state="candidate" if worse else "live", parent=live.id, reason=reason,
+            sha256=checksum(target), figures=figures,
+        )  # fmt: skip
     return LivingUpdate(version, replace(result, model=model), comparison, version.reason or reason)
 
 
@@ -145,17 +148,34 @@ def _check_folder(kb: KnowledgeBase, live: ModelVersion, folder: Path | None, fo
         folders.check_vacant(folder, force, resume=False)
 
 
-def _new_folder(kb: KnowledgeBase) -> Path:
-    """A new folder beside a SQLite file, which no other update takes: kb.models/2 for the second version."""
+@contextmanager
+def _new_folder(kb: KnowledgeBase) -> Iterator[Path]:
+    """A new folder beside a SQLite file, which no other update takes: kb.models/2 for the second version.
+
+    It is removed if the block fails, unless a version was recorded with it.
+    """
     parent = kb.place.path.with_suffix(".models")
-    parent.mkdir(exist_ok=True)
-    number = max((one.id for one in kb.models.all()), default=0) + 1
-    while True:
-        try:
-            (parent / str(number)).mkdir()
-            return parent / str(number)
-        except FileExistsError:
+    with reported(parent):
+        parent.mkdir(exist_ok=True)
+        number = max((one.id for one in kb.models.all()), default=0) + 1
+        while not _made(folder := parent / str(number)):
             number += 1
+    try:
+        yield folder
+    except BaseException:
+        with suppress(DoxaError):
+            if folder.resolve() not in [one.folder.resolve() for one in kb.models.all()]:
+                shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder; False if it exists."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True
 
 
 def _renamed(model: Model, before: Moment, after: Moment) -> Model:

@@ -107,7 +107,7 @@ def written(path: str | Path) -> Iterator[Path]:
 
     A link is followed. A pipe or device is written to directly.
     """
-    with _reported(path):
+    with reported(path):
         target = Path(path).resolve()
         if target.is_dir():
             raise BadFile(f"cannot write {path}: it is a folder")
@@ -131,7 +131,7 @@ def written_folder(path: str | Path, replaces: Collection[str] = ()) -> Iterator
 
     Other files in `path` stay, except those named in `replaces`.
     """
-    with _reported(path):
+    with reported(path):
         target = Path(path).resolve()
         if target.exists() and not target.is_dir():
             raise BadFile(f"cannot write {path}: it is a file; expected a folder")
@@ -211,9 +211,9 @@ def to_disk(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _reported(path: str | Path) -> Iterator[None]:
+def reported(path: str | Path, *hints: str) -> Iterator[None]:
     """Turn an error of the system into one that names the path."""
     try:
         yield
     except OSError as fault:
-        raise BadFile(f"cannot write {path}: {fault.strerror or fault}") from fault
+        raise BadFile(f"cannot write {path}: {fault.strerror or fault}", *hints) from fault

@@ -18,12 +18,13 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from doxa.data.atomic import written, written_folder
+from doxa.data.atomic import reported, written, written_folder
 from doxa.errors import BadFile, UnknownName, did_you_mean
 
 LIST = Path(__file__).with_name("benchmarks.toml")
@@ -36,6 +37,7 @@ OLD_RECORD = "catalogue.json"
 PARTS = ("train", "valid", "test")
 PIECE = 2**18
 ELSEWHERE = "`url` can name another copy of the archive"
+KEPT = "the part received is kept; the same call resumes from there"
 
 FIRST = "first-checksums.json"
 """In the cache folder: the SHA-256 of each file at its first download, for sets whose list has only the MD5."""
@@ -126,35 +128,61 @@ def get(name: str, url: str = "", progress: Progress | None = None, path: Path =
 
 def download(url: str, target: Path, progress: Progress | None = None) -> None:
     """Download a file, resuming an earlier attempt; `target` exists only once the file is complete."""
-    target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.part")
-    have = partial.stat().st_size if partial.exists() else 0
-    try:
-        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
-        with urllib.request.urlopen(request, timeout=60) as response:
-            if response.status != 206:
-                have = 0
-            length = int(response.headers.get("Content-Length") or 0)
-            total = have + length if length else 0
-            with partial.open("ab" if have else "wb") as file:
-                while piece := response.read(PIECE):
-                    file.write(piece)
-                    have += len(piece)
-                    if progress is not None:
-                        progress(have, total)
-        if total and have < total:
+    with reported(partial, KEPT):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        have = partial.stat().st_size if partial.exists() else 0
+        response = _response(url, have)
+        if response is not None:
+            with response:
+                _receive(response, url, partial, have, progress)
+        os.replace(partial, target)
+
+
+def _response(url: str, start: int) -> Any:
+    """The response of a server with the bytes from `start` on; None if there are no more."""
+    with _receiving(url):
+        request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+        try:
+            return urllib.request.urlopen(request, timeout=60)
+        except urllib.error.HTTPError as fault:
+            if fault.code == 416:
+                return None
+            reason = f"the server says {fault.code} {fault.reason}"
+            raise BadFile(f"cannot get {url}: {reason}", ELSEWHERE, remedy="url") from None
+
+
+def _receive(response: Any, url: str, partial: Path, have: int, progress: Progress | None) -> None:
+    """Write a response to a file, after the part that the file has if the server continues it."""
+    if response.status != 206:
+        have = 0
+    with _receiving(url):
+        length = int(response.headers.get("Content-Length") or 0)
+    total = have + length if length else 0
+    with partial.open("ab" if have else "wb") as file:
+        while piece := _piece(response, url):
+            file.write(piece)
+            have += len(piece)
+            if progress is not None:
+                progress(have, total)
+    if have < total:
+        with _receiving(url):
             raise EOFError(f"{have:,} of {total:,} bytes received")
-    except urllib.error.HTTPError as fault:
-        if fault.code != 416:
-            raise BadFile(
-                f"cannot get {url}: the server says {fault.code} {fault.reason}", ELSEWHERE, remedy="url"
-            ) from None
-        # 416: nothing is left to download, the file is complete
+
+
+def _piece(response: Any, url: str) -> bytes:
+    with _receiving(url):
+        return bytes(response.read(PIECE))
+
+
+@contextmanager
+def _receiving(url: str) -> Iterator[None]:
+    """Turn an error of the connection into one that names the address."""
+    try:
+        yield
     except (OSError, EOFError, http.client.HTTPException, ValueError) as fault:
         reason = getattr(fault, "reason", None) or fault
-        hint = "the part received is kept; the same call resumes from there"
-        raise BadFile(f"cannot get {url}: {reason}", hint, ELSEWHERE, remedy="url") from None
-    os.replace(partial, target)
+        raise BadFile(f"cannot get {url}: {reason}", KEPT, ELSEWHERE, remedy="url") from None
 
 
 def _unpack(wanted: Benchmark, archive: Path) -> None:

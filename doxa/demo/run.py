@@ -11,6 +11,8 @@ import numpy as np
 from doxa.config import Settings
 from doxa.curation.audit import audit
 from doxa.curation.explain import explain
+from doxa.curation.explanation import Explanation
+from doxa.data.atomic import sweep, written
 from doxa.data.beliefs import Beliefs
 from doxa.demo import atlas
 from doxa.errors import BadFile
@@ -54,10 +56,8 @@ def run(folder: Path, force: bool = False) -> None:
         evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
     _results(evaluation, test)
     _questions(model)
-    _suspects(model, train, world.planted, folder)
-    plots.learning_curve(model.curve, folder / "learning_curve.png")
-    if evaluation.calibration:
-        plots.reliability_diagram(evaluation.calibration.after, folder / "reliability.png")
+    explanation = _suspects(model, train, world.planted)
+    _write_files(folder, model, evaluation, explanation)
     out.print(f"\nTrained, evaluated and answered in {time.monotonic() - began:.0f} s. Files:")
     out.print(f"  {folder / 'learning_curve.png'}   loss and validation metric by epoch")
     out.print(f"  {folder / 'reliability.png'}      credence against the share of true beliefs")
@@ -69,8 +69,9 @@ def _clear(folder: Path, force: bool) -> None:
     """Remove an earlier demo with `force`; refuse any other folder."""
     if not folder.exists():
         return
-    written = {"data", "model", "learning_curve.png", "reliability.png", "explanation.html"}
-    if folder.is_file() or any(path.name not in written for path in folder.iterdir()):
+    sweep(folder)
+    ours = {"data", "model", "learning_curve.png", "reliability.png", "explanation.html"}
+    if folder.is_file() or any(path.name not in ours for path in folder.iterdir()):
         raise BadFile(f"{folder} is not the folder of an earlier demo", "choose another folder", remedy="out")
     if not force:
         raise BadFile(f"{folder} already exists", remedy="force")
@@ -125,8 +126,11 @@ def _one_line(answer: Answer) -> str:
     )
 
 
-def _suspects(model: Model, train: Beliefs, planted: np.ndarray, folder: Path) -> None:
-    """Audit the training beliefs, count the planted false ones among the suspects, and explain three suspects."""
+def _suspects(model: Model, train: Beliefs, planted: np.ndarray) -> Explanation:
+    """Audit the training beliefs, count the planted false ones among the suspects, and explain three suspects.
+
+    Returns the last explanation.
+    """
     suspects = audit(model, train)
     rows = [
         (f"{suspects.suspicion[place]:.1f}", suspects.belief(place), "false" if planted[row] else "true")
@@ -147,7 +151,18 @@ def _suspects(model: Model, train: Beliefs, planted: np.ndarray, folder: Path) -
         explanation = explain(model, head, relation, tail, mention, top=3, influences=3)
         say(str(explanation))
         say(f"  suspect because: {suspects.reason(place)}")
-    (folder / "explanation.html").write_text(explanation_page(explanation), encoding="utf-8")
+    return explanation
+
+
+def _write_files(folder: Path, model: Model, evaluation: Evaluation, explanation: Explanation) -> None:
+    """Write the plots and the page, each all or nothing."""
+    with written(folder / "learning_curve.png") as unfinished:
+        plots.learning_curve(model.curve, unfinished)
+    if evaluation.calibration:
+        with written(folder / "reliability.png") as unfinished:
+            plots.reliability_diagram(evaluation.calibration.after, unfinished)
+    with written(folder / "explanation.html") as unfinished:
+        unfinished.write_text(explanation_page(explanation), encoding="utf-8")
 
 
 def _next_steps(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from doxa.errors import BadFile, DoxaError
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.storages.journal import JournalFileBackend
 
 LEAST_TRIALS = 4
 """Finished trials before any trial is pruned."""
@@ -32,29 +34,23 @@ def opened(path: Path, seed: int) -> Iterator[Study]:
 
     A torn last line is removed. A trial that was cut short is marked as failed and queued again.
     """
+    journal = _Journal(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent):
             sweep(path.parent)
             _mend(path)
-            study = _study(path, seed)
+            study = _study(journal, seed)
             _requeue(study)
             yield study
     except DoxaError:
         raise
     except Exception as fault:
-        failed = _failed_write(fault)
+        failed = fault if isinstance(fault, OSError) else journal.failed
         if failed is None:
             raise
         kept = "the finished trials are kept; repeat the command to go on"
         raise BadFile(f"cannot write {failed.filename or path}: {failed.strerror or failed}", kept) from fault
-
-
-def _failed_write(fault: BaseException | None) -> OSError | None:
-    """The error of the system behind an exception: Optuna raises others while it handles that of its journal."""
-    while fault is not None and not isinstance(fault, OSError):
-        fault = fault.__cause__ or fault.__context__
-    return fault
 
 
 def enqueue(study: Study, trials: Iterable[dict[str, Any]]) -> None:
@@ -71,14 +67,12 @@ def was_interrupted(study: Study) -> bool:
     return bool(last) and CUT in last[0].user_attrs
 
 
-def _study(path: Path, seed: int) -> Study:
+def _study(journal: _Journal, seed: int) -> Study:
     import optuna
-    from optuna.storages.journal import JournalFileBackend
 
-    backend = JournalFileBackend(str(path), lock_obj=_NoLock())  # type: ignore[arg-type]
     try:
         return optuna.create_study(
-            storage=optuna.storages.JournalStorage(backend),
+            storage=optuna.storages.JournalStorage(journal),  # type: ignore[arg-type]
             study_name="doxa",
             load_if_exists=True,
             direction="maximize",
@@ -86,7 +80,36 @@ def _study(path: Path, seed: int) -> Study:
             pruner=optuna.pruners.MedianPruner(n_startup_trials=LEAST_TRIALS, n_warmup_steps=2),
         )
     except (ValueError, LookupError, TypeError) as fault:
-        raise BadFile(f"{path} is not the journal of a search ({fault})", "choose another folder") from fault
+        raise BadFile(f"{journal.path} is not the journal of a search ({fault})", "choose another folder") from fault
+
+
+class _Journal:
+    """Optuna's file, which takes no more lines after a write that failed: it may have torn a line.
+
+    Optuna goes on after such an error, and raises others while it handles it; `failed` is the first.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.failed: OSError | None = None
+
+    @cached_property
+    def _file(self) -> JournalFileBackend:
+        from optuna.storages.journal import JournalFileBackend
+
+        return JournalFileBackend(str(self.path), lock_obj=_NoLock())  # type: ignore[arg-type]
+
+    def read_logs(self, log_number_from: int) -> Iterable[dict[str, Any]]:
+        return self._file.read_logs(log_number_from)
+
+    def append_logs(self, logs: list[dict[str, Any]]) -> None:
+        if self.failed is not None:
+            raise self.failed
+        try:
+            self._file.append_logs(logs)
+        except OSError as fault:
+            self.failed = fault
+            raise
 
 
 class _NoLock:

@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import io
 import json
+import os
 import threading
 import zipfile
 
@@ -96,6 +97,18 @@ def test_a_download_that_broke_off_goes_on(listed, server):
     server.breaks_after = None
     assert catalog.get("toy", path=listed)
     assert server.asked == [0, 100]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_full_disk_is_not_taken_for_a_fault_of_the_server(listed, server):
+    part = catalog.cache() / "downloads" / "toy.zip.part"
+    part.parent.mkdir(parents=True)
+    part.symlink_to("/dev/full")
+    with pytest.raises(BadFile, match=r"cannot write .*toy\.zip\.part: No space left on device") as fault:
+        catalog.get("toy", path=listed)
+    assert fault.value.hints == (catalog.KEPT,)
+    part.unlink()
+    assert catalog.get("toy", path=listed)
 
 
 def test_a_server_without_ranges_starts_again(listed, server):

@@ -24,12 +24,16 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of trials")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--model", type=Path, help="folder of a large model for server, which must be ready in time")
+    parser.add_argument("--commands", nargs="+", metavar="COMMAND", help="those of writes alone; all by default")
     parser.add_argument("--json", type=Path, help="file for the figures")
     options = parser.parse_args()
     parts, scale, seed = options.parts or list(PARTS), options.scale, options.seed
     unknown = sorted(set(parts) - set(PARTS))
     if unknown:
         parser.error(f"no part {unknown[0]!r}; expected {', '.join(PARTS)}")
+    unknown = sorted(set(options.commands or ()) - set(trials.WRITING))
+    if unknown:
+        parser.error(f"no command {unknown[0]!r}; expected {', '.join(trials.WRITING)}")
     print(f"seed {seed}, scale {scale:g}", flush=True)
     if set(parts) != {"writes"} or "DOXA_SHIM" in os.environ or writes.why_not():  # else a new process does all work
         tools.import_everything()
@@ -37,7 +41,8 @@ def main():
     faults, figures = [], {}
     for part in (name for name in PARTS if name in parts):
         began, used = time.monotonic(), tools.processor_seconds()
-        more, figures[part] = PARTS[part](scale, seed, **({"model": options.model} if part == "server" else {}))
+        special = {"server": {"model": options.model}, "writes": {"names": options.commands}}.get(part, {})
+        more, figures[part] = PARTS[part](scale, seed, **special)
         seconds = {"seconds": time.monotonic() - began, "processor_seconds": tools.processor_seconds() - used}
         figures[part] = figures[part] | {"faults": len(more)} | {name: round(value) for name, value in seconds.items()}
         faults += more
@@ -88,14 +93,14 @@ def _server(scale, seed, model):
         return server.run(folder / "server", max(2, round(server.FULL * scale)), seed, model)
 
 
-def _writes(scale, seed):
+def _writes(scale, seed, names):
     reason = writes.why_not()
     if reason:
         print(f"failing writes: skipped, {reason}")
         return [], {"skipped": reason}
     if "DOXA_SHIM" not in os.environ:
-        return writes.with_shim(scale, seed)
-    names = trials.WRITING if scale >= SHORT else trials.WRITING[:3]
+        return writes.with_shim(scale, seed, names)
+    names = names or (trials.WRITING if scale >= SHORT else trials.WRITING[:3])
     return writes.run(_number(200, scale), _number(200, scale), seed, names)
 
 

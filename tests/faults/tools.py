@@ -8,6 +8,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import json
 import os
 import pkgutil
 import shutil
@@ -21,6 +22,9 @@ from pathlib import Path
 QUICK = ["--score", "translation", "--set", "dimension=4", "--set", "batch_size=16", "--set", "num_candidates=8",
          "--set", "threads=1", "--set", "patience=0", "--set", "checkpoint_seconds=0"]  # fmt: skip
 """Options of a training that takes a few steps and writes a checkpoint after each."""
+
+OLD = b"old\n"
+"""The content of a file that a command replaces."""
 
 LONGEST = 120
 """Seconds after which a command counts as hanging."""
@@ -182,12 +186,13 @@ def scratch():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def prepare(folder):
-    """Data, a model, an unfinished run, reviewed files and a search, for the trials to copy."""
+def prepare(folder, old=()):
+    """Data, a model, reviewed files, a search, and `old` files to replace, for the trials to copy."""
 
     def work():
         from doxa import formats
         from doxa.cli import main
+        from doxa.data.benchmarks import RECORD
         from tests.worlds import board
 
         table = board(5, words=False)
@@ -213,11 +218,16 @@ def prepare(folder):
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
         run("complete", folder / "model", "--out", folder / "missing.tsv", "--top", 3, "--min-credence", 0)
         (folder / "questions.tsv").write_text("1,1\tup\t?\n?\tright\t2,1\n")
-        for name in ("suspects.csv", "judged.tsv", "answers.jsonl", "report.json", "labeled.tsv", "pairs.tsv"):
-            (folder / name).write_text("old\n")
-        (folder / "beliefs.nt").write_text("old\n")
+        for name in (name for name in old if not (folder / name).exists()):
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_bytes(OLD)
+        cached = folder / "cache" / "wn18rr"
+        shutil.copytree(folder / "parts", cached)
+        (cached / RECORD).write_text(json.dumps({"sha256": content(cached)}))
         run("kb", "init", folder / "kb.db")
         run("kb", "import", folder / "kb.db", folder / "b.tsv", "--source", "board")
+        run("train", folder / "kb.db", "--out", folder / "live", "--set", "epochs=2", *QUICK)
+        run("kb", "add", folder / "kb.db", "1,1", "up", "2,2")
         tune = ("--trials", 1, "--set", "epochs=1", *QUICK)
         run("tune", folder / "b.tsv", "--out", folder / "study", *tune)
 

@@ -22,14 +22,15 @@ def why_not():
     return "" if shutil.which("cc") else "there is no C compiler (cc) to build the failing writes with"
 
 
-def with_shim(scale, seed):
-    """Run this part in a new process that has loaded the shim; returns its faults and figures."""
+def with_shim(scale, seed, names=None):
+    """Run this part, for the commands of these names or all, in a new process with the shim; its faults and figures."""
     with tools.scratch() as folder:
         library, figures = folder / "failing.so", folder / "figures.json"
         source = Path(__file__).with_name("failing.c")
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
         env = os.environ | {"LD_PRELOAD": str(library), "DOXA_SHIM": str(library)}
         options = ["--scale", str(scale), "--seed", str(seed), "--json", figures]
+        options += ["--commands", *names] if names else []
         command = [sys.executable, "-m", "tests.faults", "writes", *options]
         code = subprocess.run(command, env=env, check=False).returncode
         faults = ["failing writes: see above"] * (code != 0)

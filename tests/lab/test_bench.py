@@ -1,7 +1,9 @@
 """Benchmarks run on a small dataset. Tests assert units, names and ratios, never speeds: machines differ."""
 
 import contextlib
+import errno
 import json
+import os
 import re
 import sqlite3
 from queue import SimpleQueue
@@ -72,6 +74,23 @@ def test_loading_and_growth_generate_their_data():
 def test_answering_is_measured_cold_single_and_in_bulk(data):
     figures = {figure.name: figure for figure in bench.answer(data, dimension=8)}
     assert set(figures) == {"a question from cold", "loading the model", "a question", "200 questions"}
+
+
+def test_a_full_disk_leaves_the_old_figures(doxa, tmp_path, monkeypatch):
+    monkeypatch.setitem(bench.KINDS, "load", lambda: [Figure("reading", 3.0, "s")])
+    (tmp_path / "bench.json").write_text("old")
+
+    def fsync(file):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", fsync)
+        code, out, err = doxa("bench", "load", "--json", tmp_path / "bench.json")
+    assert (code, "reading" in out) == (1, True)
+    assert err.strip() == f"Error: cannot write {tmp_path / 'bench.json'}: No space left on device"
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("bench.json", "old")]
+    assert doxa("bench", "load", "--json", tmp_path / "bench.json")[0] == 0
+    assert json.loads((tmp_path / "bench.json").read_text())["figures"][0]["name"] == "reading"
 
 
 def test_figures_become_json_with_the_machine():

@@ -1,6 +1,7 @@
 """The journal of a search: torn lines, cut trials, one writer."""
 
 import errno
+import json
 
 import pytest
 
@@ -97,6 +98,34 @@ def test_a_failed_write_of_the_journal_is_told_as_such(journal, monkeypatch, fai
     monkeypatch.setattr(JournalFileBackend, "append_logs", append)
     with pytest.raises(BadFile, match="No space left on device"), opened(journal, 0) as study:
         study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+
+
+@pytest.mark.parametrize("failing", range(1, 7))
+def test_a_torn_line_is_the_last_of_the_journal(journal, monkeypatch, failing):
+    """Where the disk is full for one write alone, what Optuna would append after it does not follow the torn line."""
+    from optuna.storages.journal import JournalFileBackend
+
+    plain, seen = JournalFileBackend.append_logs, []
+
+    def append(backend, logs):
+        seen.append(logs)
+        if len(seen) == failing:
+            with journal.open("ab") as file:
+                file.write(json.dumps(logs[0]).encode()[:9])
+            raise OSError(errno.ENOSPC, "No space left on device")
+        plain(backend, logs)
+
+    monkeypatch.setattr(JournalFileBackend, "append_logs", append)
+
+    def search():
+        with opened(journal, 0) as study:
+            study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+            return [trial.state.name for trial in study.trials].count("COMPLETE")
+
+    with pytest.raises(BadFile, match="No space left on device"):
+        search()
+    assert len(seen) == failing
+    assert search() >= 3
 
 
 def test_a_fault_of_a_trial_is_not_a_failed_write(journal):

@@ -106,6 +106,6 @@ class Records:
             copy = Place(str(unfinished))
             engine = connect(copy)
             versions.create(engine, copy, {})
-            with writing(engine, copy) as target:
+            with writing(engine, place) as target:
                 exchange.copy_tables(connection, target)
-            versions.finish(engine)
+            versions.finish(engine, place)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from sqlalchemy.schema import CreateSchema
 
 from doxa.errors import BadStore, UsageError
 from doxa.storage.store import schema
-from doxa.storage.store.connect import LOG_LOCK, reading, schema_of, writing
+from doxa.storage.store.connect import LOG_LOCK, faults, reading, schema_of, writing
 from doxa.storage.store.place import Place
 
 HEAD = "0001"
@@ -31,6 +32,11 @@ def create(engine: Engine, place: Place, settings: Mapping[str, str]) -> None:
             connection.execute(CreateSchema(schema_of(place), if_not_exists=True))
     elif not place.path.exists() and not place.path.resolve().parent.is_dir():
         raise UsageError(f"no folder {place.path.parent} for {place.path.name}", "make it first")
+    with _removed_on_failure(engine, place):
+        _make(engine, place, settings)
+
+
+def _make(engine: Engine, place: Place, settings: Mapping[str, str]) -> None:
     with writing(engine, place) as connection:
         tables = _tables(connection)
         if tables:
@@ -45,15 +51,34 @@ def create(engine: Engine, place: Place, settings: Mapping[str, str]) -> None:
         if connection.dialect.name == "sqlite":
             connection.exec_driver_sql(f"PRAGMA application_id = {LOG_LOCK}")
     if not place.is_postgres:
-        with engine.connect() as connection:  # the mode of the journal changes outside a transaction
+        with faults(place), engine.connect() as connection:  # the mode of the journal changes outside a transaction
             driver = connection.connection.driver_connection
             assert driver is not None
             driver.execute("PRAGMA journal_mode = WAL").fetchone()
 
 
-def finish(engine: Engine) -> None:
-    """Put all of a SQLite store into its one file, so that the file can be moved."""
-    with engine.connect() as connection:
+@contextmanager
+def _removed_on_failure(engine: Engine, place: Place) -> Iterator[None]:
+    """Make the file of a SQLite store, and remove it if the block fails; a file that existed stays."""
+    made = False
+    with suppress(OSError):  # SQLite says why it cannot be opened
+        if not place.is_postgres:
+            place.path.touch(0o644, exist_ok=False)
+            made = True
+    try:
+        yield
+    except BaseException:
+        if made:
+            engine.dispose()
+            for ending in ("", "-journal", "-wal", "-shm"):
+                with suppress(OSError):
+                    place.path.with_name(place.path.name + ending).unlink()
+        raise
+
+
+def finish(engine: Engine, place: Place) -> None:
+    """Put all of a SQLite store into its one file, so that the file can be moved; errors name `place`."""
+    with faults(place), engine.connect() as connection:
         driver = connection.connection.driver_connection
         assert driver is not None
         driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

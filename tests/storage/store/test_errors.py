@@ -2,13 +2,14 @@
 
 import shutil
 import sqlite3
+from unittest.mock import MagicMock
 
 import polars as pl
 import pytest
 import sqlalchemy as sa
 
 from doxa.errors import BadStore, UsageError
-from doxa.storage.store import bulk, log
+from doxa.storage.store import bulk, log, versions
 from doxa.storage.store.connect import translated
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.place import Place, store_place
@@ -127,3 +128,36 @@ def test_faults_of_the_driver(kb):
 def test_other_faults_show_no_sql():
     fault = sa.exc.DBAPIError("SELECT secret", {}, Exception("odd"))
     assert str(translated(fault, Place("kb.db"))).startswith("kb.db: odd")
+
+
+def full(*_):
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def test_a_disk_that_is_full_when_a_store_is_made_leaves_no_file(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(versions, "upgrade", full)
+        with pytest.raises(BadStore, match="disk is full"):
+            KnowledgeBase.create(tmp_path / "kb.db")
+    assert list(tmp_path.iterdir()) == []
+    assert KnowledgeBase.create(tmp_path / "kb.db").snapshot() == 0
+
+
+def test_a_store_that_cannot_be_made_in_a_file_that_exists_leaves_the_file(tmp_path, monkeypatch):
+    (tmp_path / "kb.db").touch()
+    monkeypatch.setattr(versions, "upgrade", full)
+    with pytest.raises(BadStore, match="disk is full"):
+        KnowledgeBase.create(tmp_path / "kb.db")
+    assert [path.name for path in tmp_path.iterdir()] == ["kb.db"]
+
+
+@pytest.mark.parametrize("work", ["make", "finish"])
+def test_a_disk_that_is_full_outside_a_transaction_is_told_by_name(tmp_path, monkeypatch, work):
+    engine, place = MagicMock(), Place(str(tmp_path / "kb.db"))
+    engine.connect.return_value.__enter__.return_value.connection.driver_connection.execute.side_effect = full
+    monkeypatch.setattr(versions, "writing", MagicMock())
+    for name in ("upgrade", "_tables"):
+        monkeypatch.setattr(versions, name, lambda _: None)
+    with pytest.raises(BadStore, match=r"kb\.db cannot be written: the disk is full"):
+        versions.finish(engine, place) if work == "finish" else versions.create(engine, place, {})
+    assert list(tmp_path.iterdir()) == []

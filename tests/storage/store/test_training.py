@@ -13,7 +13,7 @@ import torch
 import doxa as package
 from doxa.curation import living
 from doxa.curation.field import kappa, statistics
-from doxa.errors import BadModel, UsageError
+from doxa.errors import BadFile, BadModel, UsageError
 from doxa.model import Model
 from doxa.storage import sources
 from doxa.storage.folders import signed
@@ -143,6 +143,20 @@ def test_a_worse_model_stays_a_candidate(reviewed, monkeypatch):
     assert updated.reason.startswith("worse on")
     assert "mrr" in updated.reason
     assert reviewed.models.live().id == 1
+
+
+@pytest.mark.parametrize("what", ["save", "register"])
+def test_an_update_that_cannot_be_written_leaves_no_folder(reviewed, monkeypatch, what):
+    def fails(*_, **__):
+        raise BadFile("cannot write: No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(*((Model, "save") if what == "save" else (type(reviewed.models), "register")), fails)
+        with pytest.raises(BadFile):
+            living.update_live(reviewed, epochs=1)
+    models = reviewed.place.path.with_suffix(".models")
+    assert list(models.iterdir()) == []
+    assert living.update_live(reviewed, epochs=1).version.folder == models / "2"
 
 
 def test_the_rule_of_publishing():
