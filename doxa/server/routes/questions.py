@@ -78,7 +78,8 @@ async def ask(
         return [encoded(one.as_dict()) for one in served.model.ask(questions, top, new_only)]
 
     question = (head or "?", relation or "?", tail or "?", mention or None)
-    group = ("ask", served.version, top, new_only)
+    missing = [part == "?" for part in question[:3]]
+    group = ("ask", served.version, top, new_only, *missing)  # the model answers them one kind after the other
     return await by_version(request, served, lambda: parts.batcher.submit(group, answer, question))
 
 
