@@ -100,8 +100,10 @@ async def open_loop(
     return load
 
 
-async def closed_loop(address: tuple[str, int], paths: Sequence[str], connections: int, seconds: float) -> Load:
-    """Send the next request on each connection as soon as the last one is answered."""
+async def closed_loop(
+    address: tuple[str, int], paths: Sequence[str], connections: int, seconds: float, pause: float = 0.0
+) -> Load:
+    """Send the next request on each connection as soon as the last one is answered, or after a pause."""
     load, start = Load(), 0.0
 
     async def one(number: int) -> None:
@@ -116,6 +118,7 @@ async def closed_loop(address: tuple[str, int], paths: Sequence[str], connection
                 load.errors += 1
                 connection.close()
             turn += connections
+            await asyncio.sleep(pause)
         connection.close()
 
     with _no_pauses():

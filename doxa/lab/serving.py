@@ -26,7 +26,10 @@ from doxa.model import Model
 
 RATE, SECONDS, ROUNDS = 300, 50.0, 5
 RATE_BESIDE_UPDATE = 150
-SOAK_CONNECTIONS = 200
+SOAK_CONNECTIONS, SOAK_PAUSE = 200, 0.4
+"""Connections of a long load, and seconds between an answer and the next question: fewer than 500 questions a second,
+half of what the server grants to one client."""
+
 SETTLED = 60.0
 """Seconds after which the memory of a server under steady load is compared with that at the end."""
 
@@ -148,9 +151,9 @@ def _batches(site: Site, model: Model, questions: Sequence[tuple[str, str, str]]
 def _soaked(site: Site, paths: Sequence[str], seconds: float) -> Iterator[Figure]:
     """Load on many connections, and the memory of the server at its beginning and at its end."""
     settled = min(SETTLED, seconds / 2)
-    parts = [asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, settled))]
+    parts = [asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, settled, SOAK_PAUSE))]
     before = site.memory()
-    parts.append(asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, seconds - settled)))
+    parts.append(asyncio.run(closed_loop(site.address, paths, SOAK_CONNECTIONS, seconds - settled, SOAK_PAUSE)))
     after = site.memory()
     load = Load([one for part in parts for one in part.times], sum(part.errors for part in parts),
                 sum(part.seconds for part in parts))  # fmt: skip
