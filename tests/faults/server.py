@@ -115,6 +115,7 @@ class Life:
 
     def jobs(self):
         """State by number of all jobs."""
+        self.client.close()  # the server itself closes a connection that was idle for some seconds
         return {job["id"]: job["state"] for job in self.client.get("/api/v1/jobs")["jobs"]}
 
     def end(self, number=signal.SIGKILL):
