@@ -101,15 +101,26 @@ def serve(
         proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
         timeout_graceful_shutdown=5, h11_max_incomplete_event_size=LONGEST_HEAD,
     )  # fmt: skip
-    bound = config.bind_socket()
+    bound = _bound(config)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{bound.getsockname()[1]}{config.root_path}/"
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else the body waits 40 ms for the head to be received
+    _without_pauses(uvicorn.Server(config), bound)
+
+
+def _bound(config: Any) -> socket.socket:
+    """The socket of a server that sends at once: the body of a response would wait 40 ms for its head to be received."""
+    bound: socket.socket = config.bind_socket()
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return bound
+
+
+def _without_pauses(server: Any, bound: socket.socket) -> None:
+    """Run a server whose garbage collector spares what exists: a look at all of it stops requests for .25 s."""
     gc.collect()
-    gc.freeze()  # a look at all objects of model and libraries would stop all requests for a quarter of a second
-    uvicorn.Server(config).run(sockets=[bound])
+    gc.freeze()
+    server.run(sockets=[bound])
 
 
 def mcp(served: ServedArgument) -> None:
