@@ -110,7 +110,7 @@ def serve(
 
 
 def _bound(config: Any) -> socket.socket:
-    """The socket of a server that sends at once: the body of a response would wait 40 ms for its head to be received."""
+    """The socket of a server that sends at once: the body of a response would wait 40 ms for its head to arrive."""
     bound: socket.socket = config.bind_socket()
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound
