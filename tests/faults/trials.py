@@ -98,6 +98,11 @@ class Trial:
             "kb_init": lambda: ("kb", "init", self.at("new.db")),
             "kb_import": lambda: ("kb", "import", self.at("kb.db"), self.at("new.tsv"), "--source", "more"),
             "kb_add": lambda: ("kb", "add", self.at("kb.db"), "a", "up", "b"),
+            "kb_retract": lambda: ("kb", "retract", self.at("kb.db"), "1,1", "up", "1,2"),
+            "kb_rename": lambda: ("kb", "rename", self.at("kb.db"), "1,1", "corner"),
+            "kb_merge": lambda: ("kb", "merge", self.at("kb.db"), "1,1", "1,2"),
+            "kb_undo": lambda: ("kb", "undo", self.at("kb.db"), 1),
+            "kb_account": lambda: ("kb", "account", "add", self.at("kb.db"), "ann", "--role", "curator"),
             "kb_export": lambda: ("kb", "export", self.at("kb.db"), self.output),
             "kb_decisions": lambda: ("kb", "export", self.at("kb.db"), self.output, "--decisions"),
             "kb_prov": lambda: ("kb", "export", self.at("kb.db"), self.output, "--prov"),
@@ -194,7 +199,10 @@ class Trial:
 NAMES = ("train", "resume", "force", "update", "tune", "review", "convert", "convert_folder", "complete", "calibrate")
 """The commands that are killed."""
 
-WRITING = tuple(dict.fromkeys((*NAMES, *ADDING, *OUTPUTS, "index", "kb_import", "kb_add", "kb_update")))
+CHANGES = ("import", "add", "retract", "rename", "merge", "undo", "account", "update")
+"""What changes a knowledge base in place."""
+
+WRITING = tuple(dict.fromkeys((*NAMES, *ADDING, *OUTPUTS, "index", *(f"kb_{name}" for name in CHANGES))))
 """All commands that write."""
 
 
