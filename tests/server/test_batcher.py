@@ -40,17 +40,17 @@ def test_the_thread_computes_alone_and_others_as_before(two_threads):
 
 
 def test_what_waits_is_answered_in_one_call(batcher):
-    calls, held = [], threading.Event()
+    calls, released = [], threading.Event()
 
     def answer(items):
-        held.wait(10)
+        released.wait(10)
         calls.append(len(items))
         return [2 * item for item in items]
 
     async def ask():
         answers = [asyncio.create_task(batcher.submit("double", answer, item)) for item in range(5)]
         await asyncio.sleep(0.05)
-        held.set()
+        released.set()
         return await asyncio.gather(*answers)
 
     assert asyncio.run(ask()) == [0, 2, 4, 6, 8]

@@ -82,27 +82,8 @@ def test_ctrl_c_does_not_record_the_trial_under_way_as_finished(tmp_path, monkey
     assert [trial.state for trial in again.trials if trial.state != "failed"] == ["finished"] * 2
 
 
-@pytest.mark.parametrize("failing", range(1, 7))
-def test_a_failed_write_of_the_journal_is_told_as_such(journal, monkeypatch, failing):
-    """Whichever write it is: Optuna raises errors of its own while it handles some of them."""
-    from optuna.storages.journal import JournalFileBackend
-
-    plain, seen = JournalFileBackend.append_logs, []
-
-    def append(backend, logs):
-        seen.append(logs)
-        if len(seen) == failing:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        plain(backend, logs)
-
-    monkeypatch.setattr(JournalFileBackend, "append_logs", append)
-    with pytest.raises(BadFile, match="No space left on device"), opened(journal, 0) as study:
-        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
-
-
-@pytest.mark.parametrize("failing", range(1, 7))
-def test_a_torn_line_is_the_last_of_the_journal(journal, monkeypatch, failing):
-    """Where the disk is full for one write alone, what Optuna would append after it does not follow the torn line."""
+def fail_a_write(monkeypatch, journal, failing, torn):
+    """Let one write of the journal fail as on a full disk, after so many bytes; the list of all writes."""
     from optuna.storages.journal import JournalFileBackend
 
     plain, seen = JournalFileBackend.append_logs, []
@@ -111,11 +92,19 @@ def test_a_torn_line_is_the_last_of_the_journal(journal, monkeypatch, failing):
         seen.append(logs)
         if len(seen) == failing:
             with journal.open("ab") as file:
-                file.write(json.dumps(logs[0]).encode()[:9])
+                file.write(json.dumps(logs[0]).encode()[:torn])
             raise OSError(errno.ENOSPC, "No space left on device")
         plain(backend, logs)
 
     monkeypatch.setattr(JournalFileBackend, "append_logs", append)
+    return seen
+
+
+@pytest.mark.parametrize("failing", range(1, 7))
+@pytest.mark.parametrize("torn", [0, 9])
+def test_a_failed_write_of_the_journal_is_named_and_its_last(journal, monkeypatch, failing, torn):
+    """Whichever write it is: Optuna raises errors of its own while it handles some of them, and would append more."""
+    seen = fail_a_write(monkeypatch, journal, failing, torn)
 
     def search():
         with opened(journal, 0) as study:
