@@ -114,15 +114,6 @@ class Thresholds:
         return cls(by_relation, stored["overall"])
 
 
-def best_threshold(scores: Numbers, label: NDArray[np.int8]) -> float:
-    """The threshold with the highest kernel-smoothed accuracy of "true at or above it" (Section 5.4).
-
-    Ties: the lowest threshold.
-    """
-    cuts = candidate_cuts(scores)
-    return _lowest_best(cuts, right_decisions(scores, label, cuts))
-
-
 def candidate_cuts(scores: Numbers) -> Numbers:
     """Thresholds to try, ascending: halfway between neighboring scores, and 1 below and above all of them."""
     ordered = np.unique(scores)
@@ -153,4 +144,5 @@ def right_decisions(scores: Numbers, label: NDArray[np.int8], cuts: Numbers) -> 
 
 
 def _lowest_best(cuts: Numbers, right: Numbers) -> float:
+    """The cut with most right decisions (Section 5.4); of several, the lowest."""
     return float(cuts[np.argmax(right > right.max() - 1e-9)])

@@ -20,7 +20,7 @@ from doxa.calibration.labels import (
     fit_adjustment,
     logistic,
 )
-from doxa.calibration.thresholds import Thresholds, best_threshold
+from doxa.calibration.thresholds import Thresholds
 
 RELATIONS = 10
 
