@@ -21,6 +21,7 @@ from doxa.calibration.labels import (
     logistic,
 )
 from doxa.calibration.thresholds import Thresholds
+from tests.calibration.test_thresholds import best_threshold
 
 RELATIONS = 10
 
