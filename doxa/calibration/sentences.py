@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from doxa.calibration.curves import MIN_LABELS
@@ -61,6 +60,8 @@ def relation_log_probabilities(
 
 def entity_evidence(facts: TripleIndex, beliefs: Beliefs) -> tuple[Tensor, Tensor]:
     """log Pr(r|entity in its slot) − log Pr(r) of the known entity, (n, R), 0 without one; and whether there is one."""
+    from scipy.sparse import csr_matrix  # slow to load, and few questions need it
+
     prior = (facts.counts + 1) / (facts.counts + 1).sum()
     evidence = np.zeros((len(beliefs), facts.relations))
     triples, known = facts.triples, np.zeros(len(beliefs), bool)

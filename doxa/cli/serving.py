@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import importlib.util
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -75,38 +76,45 @@ def serve(
     Example: `doxa serve model --port 8000`
     """
     require_extra()
-    import uvicorn
+    with _spared_start():
+        import uvicorn
 
-    from doxa.render import terminal
-    from doxa.server.app import Options, create_app
-    from doxa.server.security import new_token
+        from doxa.render import terminal
+        from doxa.server.app import Options, create_app
+        from doxa.server.security import new_token
 
-    source = source_of(served)
-    if host not in LOOPBACK and not token and not (source.kb is not None and source.kb.accounts.all()):
-        raise UsageError(
-            f"serving at {host} lets other machines in",
-            "choose a token for the admin with --token or DOXA_TOKEN, or make accounts in the knowledge base",
-        )
-    source.refresh()
-    chosen = token or new_token()
-    options = Options(
-        token=chosen,
-        owner=source.kb.curator if source.kb is not None else "admin",
-        local=host in LOOPBACK,
-        hosts=(host, *allow_host),
-        origins=tuple(allow_origin),
-    )
-    config = uvicorn.Config(
-        create_app(source, options), host=host, port=port, log_level="warning", access_log=False, server_header=False,
-        proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None, root_path=root_path.rstrip("/"),
-        timeout_graceful_shutdown=5, h11_max_incomplete_event_size=LONGEST_HEAD,
-    )  # fmt: skip
-    bound = _bound(config)
+        source = source_of(served)
+        if host not in LOOPBACK and not token and not (source.kb is not None and source.kb.accounts.all()):
+            raise UsageError(
+                f"serving at {host} lets other machines in",
+                "choose a token for the admin with --token or DOXA_TOKEN, or make accounts in the knowledge base",
+            )
+        source.refresh()
+        chosen = token or new_token()
+        owner = source.kb.curator if source.kb is not None else "admin"
+        options = Options(chosen, owner, host in LOOPBACK, (host, *allow_host), tuple(allow_origin))
+        config = uvicorn.Config(
+            create_app(source, options), host=host, port=port, log_level="warning", access_log=False,
+            server_header=False, proxy_headers=bool(proxy), forwarded_allow_ips=proxy or None,
+            root_path=root_path.rstrip("/"), timeout_graceful_shutdown=5, h11_max_incomplete_event_size=LONGEST_HEAD,
+        )  # fmt: skip
+        bound = _bound(config)
     shown = f"[{host}]" if ":" in host else host
     address = f"http://{shown}:{bound.getsockname()[1]}{config.root_path}/"
     terminal.say(f"doxa serves {source.name} at {address}?token={chosen}")
     terminal.remark("Ctrl+C stops the server")
-    _without_pauses(uvicorn.Server(config), bound)
+    uvicorn.Server(config).run(sockets=[bound])
+
+
+@contextmanager
+def _spared_start() -> Iterator[None]:
+    """Spare the garbage collector what a start makes: it stays, and a look at all of it stops requests for .25 s."""
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
 
 
 def _bound(config: Any) -> socket.socket:
@@ -114,13 +122,6 @@ def _bound(config: Any) -> socket.socket:
     bound: socket.socket = config.bind_socket()
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return bound
-
-
-def _without_pauses(server: Any, bound: socket.socket) -> None:
-    """Run a server whose garbage collector spares what exists: a look at all of it stops requests for .25 s."""
-    gc.collect()
-    gc.freeze()
-    server.run(sockets=[bound])
 
 
 def mcp(served: ServedArgument) -> None:

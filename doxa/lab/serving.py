@@ -26,6 +26,9 @@ from doxa.model import Model
 
 RATE, SECONDS, ROUNDS = 300, 50.0, 5
 RATE_BESIDE_UPDATE = 150
+CONNECTIONS = 8, 32
+"""Connections that ask one question after the other."""
+
 SOAK_CONNECTIONS, SOAK_PAUSE = 200, 0.4
 """Connections of a long load, and seconds between an answer and the next question: fewer than 500 questions a second,
 half of what the server grants to one client."""
@@ -96,9 +99,8 @@ def serve(model: Path, rate: float = RATE, seconds: float = SECONDS, soak: float
     paths = [path_of(question) for question in questions]
     with served(str(model)) as site:
         yield from _at_rate("ask", site, paths, rate, seconds)
-        load = asyncio.run(closed_loop(site.address, paths, 32, seconds / ROUNDS))
-        note = f"32 connections, {load.errors} errors, p99 {load.milliseconds(0.99):.0f} ms"
-        yield Figure("ask", len(load.times) / load.seconds, "questions/s", note=note)
+        for connections in CONNECTIONS:
+            yield from _in_turn(site, paths, connections, seconds)
         yield _batches(site, loaded, questions)
         if soak:
             yield from _soaked(site, paths, soak)
@@ -123,11 +125,24 @@ def _at_rate(name: str, site: Site, paths: Sequence[str], rate: float, seconds: 
     rounds = [asyncio.run(open_loop(site.address, paths, rate, seconds / ROUNDS)) for _ in range(ROUNDS)]
     errors, count = sum(load.errors for load in rounds), sum(len(load.times) for load in rounds)
     for label, share in (("median", 0.5), ("99th percentile", 0.99)):
-        times = sorted(load.milliseconds(share) for load in rounds)
-        note = (
-            f"{count:,} questions at {rate:g}/s, {errors} errors; {ROUNDS} rounds: {times[0]:.0f} to {times[-1]:.0f} ms"
-        )
+        times = [load.milliseconds(share) for load in rounds]
+        note = f"{count:,} questions at {rate:g}/s, {errors} errors; {_range(times)}"
         yield Figure(f"{name}, {label}", float(np.median(times)), "ms", note=note)
+
+
+def _in_turn(site: Site, paths: Sequence[str], connections: int, seconds: float) -> Iterator[Figure]:
+    """Questions per second of some connections, each of which waits for its answer, as wrk and oha ask them; and the
+    99th percentile of the response time, the median of some rounds."""
+    rounds = [asyncio.run(closed_loop(site.address, paths, connections, seconds / ROUNDS)) for _ in range(ROUNDS)]
+    name, errors = f"ask on {connections} connections", sum(load.errors for load in rounds)
+    rates = [len(load.times) / load.seconds for load in rounds]
+    yield Figure(name, float(np.median(rates)), "questions/s", note=f"{errors} errors; {_range(rates)}")
+    times = [load.milliseconds(0.99) for load in rounds]
+    yield Figure(f"{name}, 99th percentile", float(np.median(times)), "ms", note=_range(times))
+
+
+def _range(values: Sequence[float]) -> str:
+    return f"{len(values)} rounds: {min(values):,.0f} to {max(values):,.0f}"
 
 
 def _batches(site: Site, model: Model, questions: Sequence[tuple[str, str, str]]) -> Figure:

@@ -36,7 +36,7 @@ from doxa.server.routes import (
 )
 from doxa.server.security import Keys, Requires
 from doxa.server.served import Source
-from doxa.server.tools import ToolRoute, http_sender, tool_server
+from doxa.server.tool_route import ToolRoute
 
 ABOUT = """Ask, judge, explain and complete a knowledge base with probabilities.
 
@@ -44,7 +44,7 @@ Reading from this machine needs no token. Everything else needs `Authorization: 
 Errors are `application/problem+json` (RFC 9457). Responses that depend on the model alone have its version as ETag.
 """
 
-SWITCH_INTERVAL = 0.001
+SWITCH_INTERVAL = 0.00005
 """Seconds after which a thread that computes lets another one run: the default of 5 ms is felt in response times."""
 
 
@@ -64,7 +64,7 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
     options, limits = options or Options(), limits or Limits()
     keys = Keys(options.token, options.owner, source.kb.accounts if source.kb is not None else None)
     context = Context(source, keys, limits, Metrics(), Batcher(), SlowLane(limits), options.origins)
-    tools = ToolRoute(tool_server(source, http_sender, context.slow.run))
+    tools = ToolRoute(context)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -72,9 +72,9 @@ def create_app(source: Source, options: Options | None = None, limits: Limits | 
         sys.setswitchinterval(SWITCH_INTERVAL)
         await context.start()
         try:
-            async with tools.sessions.run():
-                yield
+            yield
         finally:
+            await tools.stop()
             await context.stop()
             sys.setswitchinterval(before)
 

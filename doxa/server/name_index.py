@@ -53,8 +53,10 @@ class Match(NamedTuple):
 
 def simple(name: str) -> str:
     """The form in which names are compared."""
-    decomposed = unicodedata.normalize("NFKD", name[:LONGEST].casefold())
-    plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    plain = name[:LONGEST].casefold()
+    if not plain.isascii():
+        decomposed = unicodedata.normalize("NFKD", plain)
+        plain = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
     return SEPARATORS.sub(" ", plain).strip()
 
 

@@ -10,13 +10,12 @@ import polars as pl
 from mcp.server.mcpserver import Context as ToolContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from pydantic import Field
-from starlette.types import Receive, Scope, Send
 
 from doxa import __version__
 from doxa.errors import DoxaError
-from doxa.server.problems import refusal
 from doxa.server.schemas import LONGEST_NAME
 from doxa.server.security import Principal
 from doxa.server.served import Source
@@ -150,21 +149,11 @@ def proposed(source: Source, who: Principal, triple: tuple[str, str, str], note:
     return {"proposed": count, "credence": judged["credence"], "verdict": judged["verdict"], "state": state}
 
 
-class ToolRoute:
-    """The tools over streamable HTTP: an ASGI application for readers."""
-
-    def __init__(self, server: MCPServer) -> None:
-        checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks Host and Origin
-        server.streamable_http_app(stateless_http=True, json_response=True, transport_security=checked)
-        self.sessions = server.session_manager
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        principal: Principal = scope["state"]["principal"]
-        if not principal.may("reader"):
-            refused = refusal(401, "this needs a token", headers={"WWW-Authenticate": 'Bearer realm="doxa"'})
-            await refused(scope, receive, send)
-        else:
-            await self.sessions.handle_request(scope, receive, send)
+def sessions_of(server: MCPServer) -> StreamableHTTPSessionManager:
+    """The sessions of tools over streamable HTTP."""
+    checked = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the gate checks Host and Origin
+    server.streamable_http_app(stateless_http=True, json_response=True, transport_security=checked)
+    return server.session_manager
 
 
 def http_sender(context: ToolContext) -> Principal:

@@ -1,5 +1,9 @@
 """The tools of language models, called by a client of the official SDK."""
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import anyio
 import pytest
 
@@ -7,6 +11,7 @@ pytest.importorskip("mcp")
 
 from mcp import Client
 
+from doxa.server import tools
 from doxa.server.living import StoreSource
 from doxa.server.security import Principal
 from doxa.server.served import Source
@@ -97,3 +102,44 @@ def test_tools_over_http_need_a_reader(client, folder):
         "ask", "judge", "explain", "similar", "complete", "names", "propose",
     }  # fmt: skip
     assert client.post("/mcp", json=message, headers=headers | {"X-Forwarded-For": "192.0.2.1"}).status_code == 401
+
+
+@pytest.fixture
+def fresh(folder):
+    """A client of a server whose tools nobody has used."""
+    from fastapi.testclient import TestClient
+
+    from doxa.server.app import Options, create_app
+
+    with TestClient(create_app(Source(folder), Options()), "http://127.0.0.1", raise_server_exceptions=False) as client:
+        yield client
+
+
+def listed(client):
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    return client.post("/mcp", json=message, headers=headers)
+
+
+def test_first_requests_at_once_share_the_tools(fresh):
+    with ThreadPoolExecutor(4) as pool:
+        responses = list(pool.map(listed, [fresh] * 4))
+    assert [len(response.json()["result"]["tools"]) for response in responses] == [7] * 4
+
+
+def test_tools_that_cannot_be_loaded_fail_alone_and_not_for_good(fresh, monkeypatch):
+    def broken(server):
+        raise RuntimeError("no tools today")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tools, "sessions_of", broken)
+        assert listed(fresh).status_code == 500
+    assert fresh.get("/readyz").status_code == 200
+    assert listed(fresh).status_code == 200
+
+
+def test_a_server_starts_without_the_library_of_the_tools():
+    """It takes a second to import."""
+    program = "import sys, doxa.server.app; print('mcp' in sys.modules, 'scipy' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
