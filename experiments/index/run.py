@@ -20,7 +20,7 @@ import json
 import resource
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +102,7 @@ def measure(model: Model, test: np.ndarray, options: argparse.Namespace) -> dict
     """Build the index, store it, and compare its answers with exact ones."""
     began = time.monotonic(), time.process_time()
     before = peak_memory()
-    model = model.build_index(options.recall, options.cells, memory=2**30)
+    model = model.build_index(options.recall, options.cells, memory=2**30, report=progress(began[0]))
     index = model.index
     assert index is not None
     result: dict[str, Any] = {
@@ -196,6 +196,11 @@ def spread(values: np.ndarray) -> dict[str, float]:
     """Median, 95th percentile and mean."""
     median, high = np.quantile(values, [0.5, 0.95])
     return {"median": round(float(median), 4), "p95": round(float(high), 4), "mean": round(float(values.mean()), 4)}
+
+
+def progress(began: float) -> Callable[[float, str], None]:
+    """Prints how far the index is, with seconds since the beginning."""
+    return lambda share, what: print(f"{time.monotonic() - began:6.0f} s  {share:4.0%}  {what}", flush=True)
 
 
 def stored_size(index: EntityIndex) -> float:

@@ -3,12 +3,14 @@
 import asyncio
 import io
 import json
+import subprocess
+import sys
 
 import polars as pl
 import pytest
 
 from doxa.model import Model
-from doxa.server import worker
+from doxa.server import work, worker
 from doxa.server.runner import Runner
 
 NEXT = "/api/v1/review/next"
@@ -112,7 +114,7 @@ def test_compare_lists_the_decisions_between_two_versions(store, tokens, kb, fol
 @pytest.mark.parametrize("kind", ["complete", "audit", "evaluate", "update"])
 def test_each_job_does_its_work(kb, kind, monkeypatch):
     kb.decide("0,0", "right", "1,0", "reject")
-    message, result = worker.run(kb, kind, {"epochs": 1} if kind == "update" else {}, lambda share, what: None)
+    message, result = work.run(kb, kind, {"epochs": 1} if kind == "update" else {}, lambda share, what: None)
     assert message
     if kind in ("complete", "audit"):
         assert kb.queue.counts()["open"] == result["proposals"]
@@ -134,12 +136,21 @@ def test_a_job_runs_in_its_own_process_and_ends_with_an_event(store, tokens, kb)
     assert store.post("/api/v1/jobs", headers=tokens["admin"], json={"kind": "rm -rf"}).status_code == 422
 
 
+def test_a_worker_knows_its_place_before_it_imports_what_takes_long():
+    program = "import sys, doxa.server.worker; print('torch' in sys.modules, 'polars' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["False", "False"]
+
+
 def test_a_worker_ends_where_its_server_has_ended(kb, monkeypatch):
     kb.jobs.add("complete", {"min_credence": 0})
     job = kb.jobs.start() | {"place": kb.place.location, "curator": "owner", "server": 0}
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job)))
     monkeypatch.setattr(worker.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(OSError))
+    added = []
+    monkeypatch.setattr(worker.os, "nice", added.append)
     assert worker.main() == 1
+    assert added == [19]
     assert (kb.jobs.get(job["id"])["state"], kb.queue.counts()["open"]) == ("running", 0)
 
 
