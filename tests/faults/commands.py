@@ -126,7 +126,7 @@ _STORES = {
 COMMANDS = _MODELS | _DATA | _STORES
 """Arguments by name."""
 
-INPUT = {"review_next": "a\nx 2\nq\n", "convert_piped": "a\tup\tb\nb\tup\tc\n"}
+INPUT = {"review_next": "a\nq\n", "convert_piped": "a\tup\tb\nb\tup\tc\n"}
 """Standard input of a command."""
 
 ADDING = ("train", "update", "convert_folder", "convert_printed", "split", "get", "kb_init", "kb_backup", "kb_train",
