@@ -70,12 +70,15 @@ class Trial:
     def log(self):
         return self.folder.with_suffix(".log")
 
-    def finish(self):
+    def finish(self, done=False):
         """Check what a command that was cut has left, go on with the next command, and check again.
 
         What existed is there, or was replaced as a whole. The next command ends well, and nothing of the cut one stays.
+        A command that said it was `done` has written everything.
         """
         self._check_files()
+        if done:
+            self._check_done()
         self._run(*self._look(), self._next())
         for name, cut in self.cut.items():
             if name in TIMED and cut != OLD:
@@ -110,6 +113,20 @@ class Trial:
         if self.name in STORES:
             self._check_store()
         self.cut = {name: self.at(name).read_bytes() for name in OUTPUTS.get(self.name, ())}
+
+    def _check_done(self):
+        """Nothing is old or missing."""
+        old = [name for name, cut in self.cut.items() if cut == OLD]
+        assert not old, f"the command ended well, but {old} is old"
+        if self.name in FOLDERS:
+            folder = self.at(FOLDERS[self.name])
+            names = [path.name for path in folder.iterdir()]
+            assert "model.json" in names, names
+            assert "checkpoint.safetensors" not in names, names
+        if self.name in STORES and WHOLE[self.name] != rows(self.base / STORES[self.name][1:]):
+            assert self.changed, "the command ended well, but the knowledge base is old"
+        if self.name in NEW:
+            assert self.at(NEW[self.name]).exists(), NEW[self.name]
 
     def _versions(self):
         """The number of models that the knowledge base has recorded."""
