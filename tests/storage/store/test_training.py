@@ -49,12 +49,17 @@ def weights(folder):
     return Model.load(folder).pbe.state_dict()
 
 
-@pytest.mark.parametrize(("fault", "code"), [("it is read-only", 0), ("the disk is full or broken", 1)])
-def test_a_model_that_cannot_be_recorded_is_kept_and_told(world, tmp_path, monkeypatch, doxa, fault, code):
+@pytest.mark.parametrize(
+    ("fault", "writable", "code"),
+    [("it is read-only", False, 0), ("it is read-only", True, 1), ("the disk is full or broken", False, 1)],
+)
+def test_a_model_that_cannot_be_recorded_is_kept_and_told(world, tmp_path, monkeypatch, doxa, fault, writable, code):
     def fails(*_, **__):
         raise BadStore(f"kb.db cannot be written: {fault}")
 
+    assert sources.is_writable(world.place)
     monkeypatch.setattr(type(world.models), "register", fails)
+    monkeypatch.setattr(sources, "is_writable", lambda path: writable)
     ended, _, text = doxa("train", world.place, "--out", tmp_path / "m", *QUICK)
     assert (ended, fault in " ".join(text.split())) == (code, True)
     package.load(tmp_path / "m")
