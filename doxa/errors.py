@@ -18,6 +18,11 @@ class DoxaError(Exception):
         super().__init__(message, *hints)
         self.message, self.hints, self.remedy = message, hints, remedy
 
+    def rename(self, temporary: str, final: str) -> None:
+        """Name a file by its final path where the message has the path of a temporary copy."""
+        self.message = self.message.replace(temporary, final)
+        self.hints = tuple(hint.replace(temporary, final) for hint in self.hints)
+
     def __str__(self) -> str:
         return "\n  ".join((self.message, *self.hints))
 

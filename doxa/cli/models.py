@@ -150,7 +150,10 @@ def _register(data: Path, model: Model, out: Path) -> None:
 
     try:
         version = sources.register(data, model, out)
-    except BadStore as fault:  # a read-only store can be trained on
+    except BadStore as fault:
+        if "read-only" not in fault.message or sources.is_writable(data):
+            hint = f"the model in {out} is whole, but not recorded; to train and record it again, pass --force"
+            raise BadStore(fault.message, hint) from fault
         terminal.remark(f"Note: the model is not recorded in the knowledge base: {fault.message}")
         return
     terminal.remark(f"model version {version.id} of the knowledge base, {version.state}")

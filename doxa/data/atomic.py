@@ -17,7 +17,7 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from doxa.errors import BadFile
+from doxa.errors import BadFile, DoxaError
 
 try:
     import fcntl
@@ -129,7 +129,7 @@ def written(path: str | Path) -> Iterator[Path]:
 def written_folder(path: str | Path, replaces: Collection[str] = ()) -> Iterator[Path]:
     """A temporary folder to fill; it takes the place of `path` at once when the block ends without an error.
 
-    Other files in `path` stay, except those named in `replaces`.
+    What else is in `path` stays, except the names in `replaces`. Errors name the files as in `path`.
     """
     with reported(path):
         target = Path(path).resolve()
@@ -143,7 +143,11 @@ def written_folder(path: str | Path, replaces: Collection[str] = ()) -> Iterator
             probe.touch()
             mode = stat.S_IMODE(probe.stat().st_mode)
             probe.unlink()
-            yield filled
+            try:
+                yield filled
+            except DoxaError as fault:
+                fault.rename(str(filled), str(path))
+                raise
             for file in filled.iterdir():
                 finish(file, mode)
             _move_in(filled, target, replaces)
@@ -168,11 +172,32 @@ def _move_in(filled: Path, target: Path, replaces: Collection[str]) -> None:
         except OSError as fault:
             if fault.errno == errno.ENOSPC:
                 raise
-    for name in sorted(new):
-        os.replace(filled / name, target / name)
-    for name in set(replaces) - new:
-        (target / name).unlink(missing_ok=True)
+    _move_one_by_one(filled, target, sorted(new), set(replaces) - new)
     to_disk(target)
+
+
+def _move_one_by_one(filled: Path, target: Path, new: Collection[str], replaced: Collection[str]) -> None:
+    """Move files and folders in, and those of `replaced` out; where a move fails, what was there returns."""
+    aside = filled.with_name("old")
+    aside.mkdir()
+    try:
+        for name in new:
+            if (target / name).is_dir() and not (target / name).is_symlink():
+                os.rename(target / name, aside / name)
+            else:
+                with contextlib.suppress(OSError):  # no such file, or a file system without links
+                    os.link(target / name, aside / name, follow_symlinks=False)
+            os.replace(filled / name, target / name)
+        for name in replaced:
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(target / name, aside / name)
+    except OSError:
+        for name in (*new, *replaced):
+            with contextlib.suppress(OSError):
+                if name in new and not os.path.lexists(filled / name):
+                    os.rename(target / name, filled / name)
+                os.replace(aside / name, target / name)
+        raise
 
 
 def _can_exchange(target: Path, others: list[Path]) -> bool:

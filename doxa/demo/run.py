@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from doxa.config import Settings
 from doxa.curation.audit import audit
 from doxa.curation.explain import explain
 from doxa.curation.explanation import Explanation
-from doxa.data.atomic import sweep, written
+from doxa.data.atomic import sweep, written, written_folder
 from doxa.data.beliefs import Beliefs
 from doxa.demo import atlas
 from doxa.errors import BadFile
@@ -41,23 +40,11 @@ QUESTIONS: tuple[tuple[str, str, str, str | None], ...] = (
 
 
 def run(folder: Path, force: bool = False) -> None:
-    """Run the demo and write the data, the model and the plots into `folder`."""
-    _clear(folder, force)
-    world = atlas.write(folder / "data")
-    train = Beliefs.from_frame(world.train)
-    valid, test = (Beliefs.from_frame(table, train.vocabularies) for table in (world.valid, world.test))
+    """Run the demo and write the data, the model and the plots into `folder`; an earlier demo stays until the end."""
+    _check(folder, force)
     began = time.monotonic()
-    out.rule("[bold]doxa · knowledge-base completion with probabilities", align="left", style="dim")
-    say(f"Training data, an atlas of the world: {train}")
-    say("A belief is a triple with the words that stated it and a confidence. 1 in 20 training beliefs is false.\n")
-    with training_progress() as report:
-        model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
-    with busy("evaluating on the test beliefs"):
-        evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
-    _results(evaluation, test)
-    _questions(model)
-    explanation = _suspects(model, train, world.planted)
-    _write_files(folder, model, evaluation, explanation)
+    with written_folder(folder) as unfinished:
+        _fill(unfinished)
     out.print(f"\nTrained, evaluated and answered in {time.monotonic() - began:.0f} s. Files:")
     out.print(f"  {folder / 'learning_curve.png'}   loss and validation metric by epoch")
     out.print(f"  {folder / 'reliability.png'}      credence against the share of true beliefs")
@@ -65,8 +52,8 @@ def run(folder: Path, force: bool = False) -> None:
     _next_steps(folder)
 
 
-def _clear(folder: Path, force: bool) -> None:
-    """Remove an earlier demo with `force`; refuse any other folder."""
+def _check(folder: Path, force: bool) -> None:
+    """Refuse a folder that is not an earlier demo, and without `force` an earlier demo."""
     if not folder.exists():
         return
     sweep(folder)
@@ -75,7 +62,26 @@ def _clear(folder: Path, force: bool) -> None:
         raise BadFile(f"{folder} is not the folder of an earlier demo", "choose another folder", remedy="out")
     if not force:
         raise BadFile(f"{folder} already exists", remedy="force")
-    shutil.rmtree(folder)
+
+
+def _fill(folder: Path) -> None:
+    """Train, evaluate and answer, and fill an empty folder; Ctrl-C ends the demo, which cannot be resumed."""
+    world = atlas.write(folder / "data")
+    train = Beliefs.from_frame(world.train)
+    valid, test = (Beliefs.from_frame(table, train.vocabularies) for table in (world.valid, world.test))
+    out.rule("[bold]doxa · knowledge-base completion with probabilities", align="left", style="dim")
+    say(f"Training data, an atlas of the world: {train}")
+    say("A belief is a triple with the words that stated it and a confidence. 1 in 20 training beliefs is false.\n")
+    with training_progress() as report:
+        model = fit_to_folder(train, valid, folder / "model", settings=SETTINGS, report=report)
+    if model.origin["interrupted"]:
+        raise KeyboardInterrupt
+    with busy("evaluating on the test beliefs"):
+        evaluation = evaluate(model, test, ("entity", "relation", "classification", "calibration"))
+    _results(evaluation, test)
+    _questions(model)
+    explanation = _suspects(model, train, world.planted)
+    _write_files(folder, model, evaluation, explanation)
 
 
 def _results(evaluation: Evaluation, test: Beliefs) -> None:

@@ -15,6 +15,7 @@ The manifest has a checksum of itself, of its bytes with zeros in place of the c
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -52,6 +53,9 @@ CHECKED_BYTES = 2**30
 PART = re.compile(rf"({'|'.join([*ENDINGS, *INDEX_ENDINGS])})(-[0-9a-f]{{16}})?\.(safetensors|parquet|faiss)")
 LITTER = re.compile(rf"\.tmp\w{{6}}|\.{re.escape(CHECKPOINT)}\..*|{WORKSPACE.pattern}")
 """Names of the parts, those of earlier versions among them, and of what killed processes may leave."""
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of a disk that is full or broken: another folder on it would not do."""
 
 ZEROS = "0" * 64
 AGAIN = "train it again"
@@ -267,7 +271,8 @@ def check_vacant(folder: Path, force: bool, resume: bool) -> None:
         with workspace(nearest):
             pass
     except OSError as fault:
-        raise UsageError(f"cannot write to {folder}: {fault.strerror or fault} in {nearest}") from None
+        kind = BadModel if fault.errno in FULL_DISK else UsageError
+        raise kind(f"cannot write to {folder}: {fault.strerror or fault} in {nearest}") from None
 
 
 def check_content(folder: Path, force: bool, resume: bool) -> None:

@@ -6,6 +6,7 @@ folder          train, valid and test files      kb.db#test              one par
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +158,14 @@ def register(path: str | Path, model: Model, folder: Path) -> ModelVersion:
     return KnowledgeBase(Place(place.location)).models.register(
         folder, snapshot, sha256=checksum(folder), figures=figures
     )
+
+
+def is_writable(path: str | Path) -> bool:
+    """Whether a store is a file that this user may change; of a database only its server can tell."""
+    place = store_place(path)
+    if place is None or place.is_postgres:
+        return False
+    return all(os.access(one, os.W_OK) for one in (place.path, place.path.resolve().parent))
 
 
 def inspect(source: Any, on_error: OnError = "raise", options: Options | None = None) -> Profile:

@@ -1,5 +1,6 @@
 """Files and folders that are written all or nothing."""
 
+import errno
 import os
 import signal
 import stat
@@ -16,7 +17,7 @@ def names(folder):
 
 
 def fill(folder, **files):
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (folder / name).write_text(text)
 
@@ -89,6 +90,56 @@ def test_a_folder_takes_the_place_of_another_with_its_other_files(tmp_path, monk
     assert names(tmp_path / "f") == ["added", "notes"]
     assert (tmp_path / "f" / "added").read_text() == "new"
     assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_folders_in_a_folder_are_replaced(tmp_path, monkeypatch, exchange):
+    if not exchange:
+        monkeypatch.setattr(atomic, "_exchanged", lambda first, second: False)
+    for name in ("data", "model"):
+        fill(tmp_path / "f" / name, old="old")
+    with written_folder(tmp_path / "f") as folder:
+        fill(folder / "data", new="new")
+    assert (names(tmp_path / "f"), names(tmp_path / "f" / "data")) == (["data", "model"], ["new"])
+    assert names(tmp_path) == ["f"]
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_what_was_there_returns_where_a_file_cannot_be_moved(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(atomic, "_exchanged", lambda first, second: False)
+    fill(tmp_path / "f", a="old", c="old")
+    fill(tmp_path / "f" / "b", old="old")
+    count, real = [-1], os.replace
+
+    def replace(*paths):
+        count[0] += 1
+        if count[0] == place:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(*paths)
+
+    def work():
+        with written_folder(tmp_path / "f", replaces=["c"]) as folder:
+            fill(folder, a="new", d="new")
+            fill(folder / "b", new="new")
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(BadFile, match="No space left"):
+        work()
+    assert names(tmp_path / "f") == ["a", "b", "c"]
+    assert [(tmp_path / "f" / name).read_text() for name in ("a", "b/old", "c")] == ["old"] * 3
+    assert names(tmp_path) == ["f"]
+
+
+def test_an_error_names_a_file_as_in_the_final_folder(tmp_path):
+    def work():
+        with written_folder(tmp_path / "f") as folder:
+            (folder / "taken").mkdir()
+            with written(folder / "taken"):
+                pass
+
+    with pytest.raises(BadFile) as fault:
+        work()
+    assert str(fault.value) == f"cannot write {tmp_path / 'f' / 'taken'}: it is a folder"
 
 
 def test_a_folder_is_exchanged_in_one_step(tmp_path, monkeypatch):

@@ -35,9 +35,36 @@ def test_a_full_disk_leaves_the_old_files_and_is_told_by_name(tmp_path, monkeypa
     assert [(tmp_path / name).read_text() for name in FILES] == ["new"] * place + ["old"] * (3 - place)
 
 
-def test_the_folder_of_a_demo_that_was_killed_while_it_wrote_a_file_is_replaced(tmp_path):
+def filled(content, fault=None):
+    def fill(folder):
+        (folder / "data").mkdir()
+        (folder / "data" / "train.tsv").write_text(content)
+        if fault is not None:
+            raise fault
+
+    return fill
+
+
+@pytest.mark.parametrize("fault", [BadFile("disk full"), OSError(errno.ENOSPC, "No space left"), KeyboardInterrupt()])
+def test_an_earlier_demo_stays_until_the_next_one_is_whole(tmp_path, monkeypatch, capsys, fault):
+    folder = tmp_path / "demo"
+    monkeypatch.setattr(run, "_fill", filled("old"))
+    run.run(folder)
+    monkeypatch.setattr(run, "_fill", filled("half", fault))
+    with pytest.raises((BadFile, KeyboardInterrupt)):
+        run.run(folder, force=True)
+    assert (folder / "data" / "train.tsv").read_text() == "old"
+    monkeypatch.setattr(run, "_fill", filled("new"))
+    run.run(folder, force=True)
+    assert (folder / "data" / "train.tsv").read_text() == "new"
+    assert list(tmp_path.iterdir()) == [folder]
+    assert f"{folder / 'learning_curve.png'} " in capsys.readouterr().out.replace("\n", "")
+
+
+def test_the_folder_of_a_demo_that_was_killed_while_it_wrote_a_file_is_replaced(tmp_path, monkeypatch):
     folder = tmp_path / "demo"
     (folder / ".doxa-0123456789ab.partial").mkdir(parents=True)
     (folder / "data").mkdir()
-    run._clear(folder, force=True)
-    assert not folder.exists()
+    monkeypatch.setattr(run, "_fill", filled("new"))
+    run.run(folder, force=True)
+    assert [path.name for path in folder.rglob("*")] == ["data", "train.tsv"]

@@ -35,9 +35,8 @@ def main():
     if unknown:
         parser.error(f"no command {unknown[0]!r}; expected {', '.join(trials.WRITING)}")
     print(f"seed {seed}, scale {scale:g}", flush=True)
-    if set(parts) != {"writes"} or "DOXA_SHIM" in os.environ or writes.why_not():  # else a new process does all work
-        tools.import_everything()
-        tools.warm_up()
+    tools.import_everything()
+    tools.warm_up()
     faults, figures = [], {}
     for part in (name for name in PARTS if name in parts):
         began, used = time.monotonic(), tools.processor_seconds()
@@ -98,8 +97,6 @@ def _writes(scale, seed, names):
     if reason:
         print(f"failing writes: skipped, {reason}")
         return [], {"skipped": reason}
-    if "DOXA_SHIM" not in os.environ:
-        return writes.with_shim(scale, seed, names)
     names = names or (trials.WRITING if scale >= SHORT else trials.WRITING[:3])
     return writes.run(_number(200, scale), _number(200, scale), seed, names)
 

@@ -8,6 +8,7 @@ import functools
 import gc
 import hashlib
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -80,6 +81,21 @@ def warm_up():
     gc.freeze()
 
 
+def shorten_demo():
+    """Let the demo learn in one epoch what the atlas says of the places in its questions; it writes the same files."""
+    from doxa.demo import atlas, run
+
+    load = atlas.load
+
+    def load_part():
+        whole = load()
+        names = {name for head, _, tail, _ in run.QUESTIONS for name in (head, tail)}
+        kept = (whole.train["head"].is_in(names) | whole.train["tail"].is_in(names)).to_numpy()
+        return atlas.Atlas(whole.train.filter(kept), whole.valid[:50], whole.test[:50], whole.planted[kept])
+
+    run.SETTINGS, atlas.load = run.SETTINGS.changed(epochs=1, dimension=4), load_part
+
+
 def start(action, log):
     """Run a function in a child whose output goes to a file; returns its process id."""
     sys.stdout.flush()
@@ -105,25 +121,29 @@ def start(action, log):
         os._exit(code)
 
 
-def command(*arguments):
-    """A command of doxa as a function for `start`."""
+def command(*arguments, temporary=None, text=""):
+    """A command of doxa as a function for `start`, with a folder for temporary files and text on standard input."""
 
     def run():
         from doxa.cli import main
 
+        if temporary is not None:
+            os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
+        sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
+        sys.dont_write_bytecode = True
         sys.argv = ["doxa", *map(str, arguments)]
         main()
 
     return run
 
 
-def in_turn(*several):
+def in_turn(*several, text=""):
     """Several commands of doxa as a function for `start`; the first that fails is the last."""
 
     def run():
         for arguments in several:
             try:
-                command(*arguments)()
+                command(*arguments, text=text)()
             except SystemExit as ending:
                 if ending.code:
                     raise
@@ -144,9 +164,9 @@ def ended(child, longest=LONGEST):
     raise AssertionError(f"still running after {longest} s")
 
 
-def call(log, *several):
+def call(log, *several, text=""):
     """Run commands, each a tuple, to their end in one child; returns the exit code of the last."""
-    return ended(start(in_turn(*several), log))
+    return ended(start(in_turn(*several, text=text), log))
 
 
 def killed(log, seconds, *arguments, number=signal.SIGKILL):
@@ -221,6 +241,12 @@ def prepare(folder, old=()):
         for name in (name for name in old if not (folder / name).exists()):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_bytes(OLD)
+        (folder / "runs").mkdir(exist_ok=True)
+        shutil.copytree(folder / "parts", folder / "sets" / "wn11")
+        shutil.copy(folder / "b.tsv", folder / "sets" / "wn11" / "test.tsv")
+        for name in ("data/train.tsv", "model/model.json", "reliability.png"):
+            (folder / "earlier" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / "earlier" / name).write_bytes(OLD)
         cached = folder / "cache" / "wn18rr"
         shutil.copytree(folder / "parts", cached)
         (cached / RECORD).write_text(json.dumps({"sha256": content(cached)}))
@@ -228,6 +254,14 @@ def prepare(folder, old=()):
         run("kb", "import", folder / "kb.db", folder / "b.tsv", "--source", "board")
         run("train", folder / "kb.db", "--out", folder / "live", "--set", "epochs=2", *QUICK)
         run("kb", "add", folder / "kb.db", "1,1", "up", "2,2")
+        run("kb", "init", folder / "full.db")
+        run("kb", "import", folder / "full.db", folder / "b.tsv", "--source", "board")
+        run("train", folder / "full.db", "--out", folder / "first", "--set", "epochs=2", *QUICK)
+        run("complete", folder / "first", "--into", folder / "full.db", "--min-credence", 0, "--top", 9)
+        run("review", "decide", folder / "full.db", 1, "accept")
+        run("review", "decide", folder / "full.db", 2, "reject")
+        run("update", folder / "full.db", "--epochs", 1)
+        run("kb", "account", "add", folder / "full.db", "bob")
         tune = ("--trials", 1, "--set", "epochs=1", *QUICK)
         run("tune", folder / "b.tsv", "--out", folder / "study", *tune)
 

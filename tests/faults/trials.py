@@ -10,47 +10,26 @@ import time
 from dataclasses import dataclass, field
 
 from tests.faults import tools
-from tests.faults.tools import OLD, QUICK, call, content, hidden
+from tests.faults.commands import (
+    ADDING,
+    COMMANDS,
+    DEMO_FILES,
+    FOLDERS,
+    INPUT,
+    NAMES,
+    NEW,
+    OUTPUTS,
+    STORES,
+    TIMED,
+    TRAIN,
+    WRITING,
+)
+from tests.faults.tools import OLD, call, content, hidden
 
-TRAIN = ("--set", "epochs=2", *QUICK)
-OUTPUTS = {
-    "convert": ("new.tsv",),
-    "complete": ("missing.tsv",),
-    "audit": ("suspects.csv",),
-    "judge": ("judged.tsv",),
-    "ask": ("answers.jsonl",),
-    "evaluate": ("report.json", "reliability.png"),
-    "compare": ("comparison.json",),
-    "negatives": ("labeled.tsv",),
-    "generate": ("made.csv.zst",),
-    "inspect": ("overview.png",),
-    "duplicates": ("pairs.tsv",),
-    "explain": ("explanation.html",),
-    "map": ("map.png", "map.html"),
-    "reproduce": ("results/results.md", "results/results.png"),
-    "kb_export": ("beliefs.nt",),
-    "kb_decisions": ("decisions.tsv",),
-    "kb_prov": ("log.ttl",),
-    "kb_log": ("log.tsv",),
-}
-"""Files that a command replaces: each is the old one or the new one, whenever the command was cut."""
+__all__ = ["NAMES", "WRITING", "Trial", "prepare"]
 
-TIMED = ("report.json", "comparison.json")
-"""Outputs with the seconds that the command took: no two are equal."""
-
-FOLDERS = {"train": "new", "resume": "run", "force": "model", "update": "new", "kb_train": "new"}
-"""Model folders that a command writes."""
-
-EXPORTS = {"export": "new.npz", "export_parquet": "new.parquet", "export_words": "new.txt", "export_projector": "new"}
-"""Files with the vectors of a model, and a folder of TensorBoard's projector."""
-
-ADDING = ("train", "update", "convert_folder", "split", "get", "kb_init", "kb_backup", "kb_train", *EXPORTS)
-"""Commands that only add files."""
-
-NEW = {"split": "dataset", "kb_init": "new.db", "kb_backup": "new.db"}
-"""What a command makes under the name that is its last argument, and replaces nothing."""
-
-TUNE = ("--set", "epochs=1", *QUICK)
+WHOLE = {}
+"""The rows of every table after a command that nothing cut, by its name."""
 
 
 @dataclass
@@ -63,75 +42,43 @@ class Trial:
     arguments: tuple = ()
     before: dict = field(default_factory=dict)
     cut: dict = field(default_factory=dict)
+    changed: bool = False
 
     def __post_init__(self):
         shutil.copytree(self.base, self.folder)
         os.environ["DOXA_CACHE"] = str(self.at("cache"))
-        arguments = {
-            "train": lambda: ("train", self.at("b.tsv"), "--out", self.at("new"), *TRAIN),
-            "resume": lambda: ("train", self.at("b.tsv"), "--out", self.at("run"), "--resume", *TRAIN),
-            "force": lambda: ("train", self.at("b.tsv"), "--out", self.at("model"), "--force", "--seed", 7, *TRAIN),
-            "update": lambda: ("update", self.at("model"), self.at("new.tsv"), "--out", self.at("new"), "--epochs", 1),
-            "calibrate": lambda: ("calibrate", self.at("model"), self.at("new.tsv")),
-            "tune": lambda: ("tune", self.at("b.tsv"), "--out", self.at("study"), "--trials", 1, *TUNE),
-            "review": lambda: ("review", "apply", self.at("second.tsv"), "--out", self.at("decided")),
-            "convert": lambda: ("data", "convert", self.at("b.tsv"), self.output),
-            "convert_folder": lambda: ("data", "convert", self.at("parts"), self.at("numbers"), "--to", "openke"),
-            "complete": lambda: ("complete", self.at("model"), "--out", self.output, "--min-credence", 0),
-            "index": lambda: ("index", self.at("model")),
-            "split": lambda: ("data", "split", self.at("b.tsv"), self.at("dataset")),
-            "audit": lambda: ("audit", self.at("model"), "--out", self.output, "--top", 9, "--show", 0),
-            "judge": lambda: ("judge", self.at("model"), self.at("b.tsv"), "--out", self.output),
-            "ask": lambda: ("ask", self.at("model"), "--questions", self.at("questions.tsv"), "--out", self.output),
-            "evaluate": lambda: ("evaluate", self.at("model"), self.at("new.tsv"), "--json", self.output,
-                                 "--plot", self.at("reliability.png")),
-            "compare": lambda: ("compare", self.at("model"), self.at("model"), self.at("new.tsv"), "--keep-known",
-                                "--json", self.output),
-            "negatives": lambda: ("data", "negatives", self.at("b.tsv"), self.output),
-            "generate": lambda: ("data", "generate", self.output, "--beliefs", 50, "--entities", 9, "--relations", 2),
-            "inspect": lambda: ("data", "inspect", self.at("b.tsv"), "--plot", self.output),
-            "get": lambda: ("data", "get", "wn18rr", "--out", self.at("got")),
-            "duplicates": lambda: ("duplicates", self.at("model"), "--out", self.output, "--min-similarity", -1),
-            "explain": lambda: ("explain", self.at("model"), "1,1", "up", "1,2", "--html", self.output),
-            "map": lambda: ("map", self.at("model"), "--layout", "pca", "--out", self.at("map")),
-            "reproduce": lambda: ("reproduce", "report", "--out", self.at("results")),
-            "kb_init": lambda: ("kb", "init", self.at("new.db")),
-            "kb_import": lambda: ("kb", "import", self.at("kb.db"), self.at("new.tsv"), "--source", "more"),
-            "kb_add": lambda: ("kb", "add", self.at("kb.db"), "a", "up", "b"),
-            "kb_retract": lambda: ("kb", "retract", self.at("kb.db"), "1,1", "up", "1,2"),
-            "kb_rename": lambda: ("kb", "rename", self.at("kb.db"), "1,1", "corner"),
-            "kb_merge": lambda: ("kb", "merge", self.at("kb.db"), "1,1", "1,2"),
-            "kb_undo": lambda: ("kb", "undo", self.at("kb.db"), 1),
-            "kb_account": lambda: ("kb", "account", "add", self.at("kb.db"), "ann", "--role", "curator"),
-            "kb_export": lambda: ("kb", "export", self.at("kb.db"), self.output),
-            "kb_decisions": lambda: ("kb", "export", self.at("kb.db"), self.output, "--decisions"),
-            "kb_prov": lambda: ("kb", "export", self.at("kb.db"), self.output, "--prov"),
-            "kb_log": lambda: ("kb", "log", self.at("kb.db"), "--out", self.output),
-            "kb_backup": lambda: ("kb", "backup", self.at("kb.db"), self.at("new.db")),
-            "kb_update": lambda: ("update", self.at("kb.db"), "--epochs", 1),
-            "kb_train": lambda: ("train", self.at("kb.db"), "--out", self.at("new"), *TRAIN),
-        }  # fmt: skip
-        exports = {name: ("export", self.at("model"), self.at(file)) for name, file in EXPORTS.items()}
-        self.arguments = exports[self.name] if self.name in exports else arguments[self.name]()
+        self.arguments = tuple(self._placed(part) for part in COMMANDS[self.name])
+        self.temporary.mkdir()
         self.before = content(self.folder)
 
     def at(self, name):
         return self.folder / name
 
+    def _placed(self, part):
+        return self.at(part[1:]) if isinstance(part, str) and part.startswith("@") else part
+
     @property
-    def output(self):
-        return self.at(OUTPUTS[self.name][0])
+    def temporary(self):
+        """The folder for temporary files."""
+        return self.folder.with_suffix(".temporary")
+
+    def action(self):
+        """The command as a function for `tools.start`."""
+        return tools.command(*self.arguments, temporary=self.temporary, text=INPUT.get(self.name, ""))
 
     @property
     def log(self):
         return self.folder.with_suffix(".log")
 
-    def finish(self):
+    def finish(self, done=False):
         """Check what a command that was cut has left, go on with the next command, and check again.
 
         What existed is there, or was replaced as a whole. The next command ends well, and nothing of the cut one stays.
+        A command that said it was `done` has written everything.
         """
         self._check_files()
+        if done:
+            self._check_done()
         self._run(*self._look(), self._next())
         for name, cut in self.cut.items():
             if name in TIMED and cut != OLD:
@@ -146,7 +93,7 @@ class Trial:
         now = content(self.folder)
         if self.name in (*ADDING, *OUTPUTS):
             lost = [name for name, checksum in self.before.items() if now.get(name) != checksum]
-            lost = [name for name in lost if name not in OUTPUTS.get(self.name, ()) and not name.startswith("kb.db")]
+            lost = [name for name in lost if name not in OUTPUTS.get(self.name, ()) and ".db" not in name]
             assert not lost, f"lost or changed: {lost}"
         if self.name == "resume":
             assert self.at("run/checkpoint.safetensors").exists() or self.at("run/model.json").exists()
@@ -158,24 +105,75 @@ class Trial:
         if self.name == "tune":
             journal = (self.base / "study" / "study.log").read_text()
             assert self.at("study/study.log").read_text().startswith(journal)
+        if self.name in ("demo", "demo_force"):
+            self._check_demo(now, self.arguments[-1].name)
+        if self.name == "experiment":
+            for path in self.at("runs").glob("*.json"):
+                json.loads(path.read_text())
+        if self.name in STORES:
+            self._check_store()
         self.cut = {name: self.at(name).read_bytes() for name in OUTPUTS.get(self.name, ())}
+
+    def _check_done(self):
+        """Nothing is old or missing."""
+        old = [name for name, cut in self.cut.items() if cut == OLD]
+        assert not old, f"the command ended well, but {old} is old"
+        if self.name in FOLDERS:
+            folder = self.at(FOLDERS[self.name])
+            names = [path.name for path in folder.iterdir()]
+            assert "model.json" in names, names
+            assert "checkpoint.safetensors" not in names, names
+        if self.name in STORES and WHOLE[self.name] != rows(self.base / STORES[self.name][1:]):
+            assert self.changed, "the command ended well, but the knowledge base is old"
+        if self.name in NEW:
+            assert self.at(NEW[self.name]).exists(), NEW[self.name]
 
     def _versions(self):
         """The number of models that the knowledge base has recorded."""
         with contextlib.closing(sqlite3.connect(self.at("kb.db"))) as connection:
             return connection.execute("SELECT count(*) FROM model_version").fetchone()[0]
 
+    def _check_demo(self, now, folder):
+        """An earlier demo as it was, or a new one with all its files."""
+        old, new = ({name: sum for name, sum in files.items() if name.startswith(f"{folder}/")}
+                    for files in (self.before, now))  # fmt: skip
+        assert new == old or len(new) == DEMO_FILES, sorted(new)
+
+    def _check_store(self):
+        """The knowledge base is what it was, or has as many rows in each table as after a command that nothing cut.
+
+        A reviewer may also have been shown a proposal, which is then leased, and not have decided it.
+        """
+        name = STORES[self.name][1:]
+        old, now = self.base / name, self.at(name)
+        if self.name in WHOLE and tables(now) != tables(old):
+            self.changed = rows(now) == WHOLE[self.name]
+            leased = self.name == "review_next" and rows(now) == rows(old)
+            assert self.changed or leased, (rows(now), WHOLE[self.name])
+
+    def remember(self):
+        """Note the rows of the knowledge base after a command that nothing cut."""
+        if self.name in STORES:
+            WHOLE[self.name] = rows(self.at(STORES[self.name][1:]))
+
     def _look(self):
         """Commands that find the model or knowledge base as it was, or replaced as a whole."""
         if self.name in ("force", "calibrate", "index", "update", "train"):
             return [("check", self.at("model"))]
-        places = [self.at(name) for name in ("kb.db", "new.db")] if self.name.startswith("kb_") else []
+        names = [STORES.get(self.name, "@nowhere")[1:], *(["new.db"] if self.name in NEW else [])]
+        places = [self.at(name) for name in names]
         return [("kb", "status", place) for place in places if place.exists()]
 
     def _next(self):
         """The command that goes on."""
         folder = self.at(FOLDERS.get(self.name, "nowhere"))
+        if self.changed:  # what was decided cannot be decided again
+            return ("kb", "status", self.at(STORES[self.name][1:]))
         arguments = [part for part in self.arguments if part not in ("--resume", "--force")]
+        if self.name == "demo_force":
+            arguments.append("--force")
+        if self.name == "bench_answer":  # the same file by a quicker command
+            arguments[1] = "rank"
         if self.name in NEW and self.at(NEW[self.name]).exists():
             arguments[-1] = self.at(f"again-{NEW[self.name]}")
         if (folder / "checkpoint.safetensors").exists():
@@ -189,21 +187,26 @@ class Trial:
     def _run(self, *several):
         last = [("check", self.at(FOLDERS[self.name]))] if self.name in FOLDERS else []
         last += [("kb", "status", several[-1][-1])] if self.name in ("kb_init", "kb_backup") else []
-        assert call(self.log, *several, *last) == 0, self.log.read_text()
+        text = INPUT.get(self.name, "")
+        assert call(self.log, *several, *last, text=text) == 0, self.log.read_text()
 
     def remove(self):
-        shutil.rmtree(self.folder, ignore_errors=True)
+        for folder in (self.folder, self.temporary):
+            shutil.rmtree(folder, ignore_errors=True)
         self.log.unlink(missing_ok=True)
 
 
-NAMES = ("train", "resume", "force", "update", "tune", "review", "convert", "convert_folder", "complete", "calibrate")
-"""The commands that are killed."""
+def tables(path):
+    """All rows of a knowledge base, as text."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        return list(connection.iterdump())
 
-CHANGES = ("import", "add", "retract", "rename", "merge", "undo", "account", "update")
-"""What changes a knowledge base in place."""
 
-WRITING = tuple(dict.fromkeys((*NAMES, *ADDING, *OUTPUTS, "index", *(f"kb_{name}" for name in CHANGES))))
-"""All commands that write."""
+def rows(path):
+    """The number of rows of each table."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {name: connection.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names}
 
 
 def prepare(folder):

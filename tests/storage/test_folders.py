@@ -1,5 +1,6 @@
 """The model folder as files: checksums, one rename, the lock of its writers, modes, and what killed runs left."""
 
+import errno
 import json
 import os
 import stat
@@ -251,3 +252,15 @@ def test_a_file_in_place_of_a_folder(tmp_path):
         Model.load(tmp_path / "m")
     with pytest.raises(UsageError, match="is a file"):
         folders.check_vacant(tmp_path / "m", force=True, resume=False)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, BadModel), (errno.EIO, BadModel), (errno.EACCES, UsageError)]
+)
+def test_a_full_disk_is_no_wrong_usage(tmp_path, monkeypatch, code, kind):
+    def refused(folder):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(folders, "workspace", refused)
+    with pytest.raises(kind, match=f"cannot write to {tmp_path / 'm'}: {os.strerror(code)}"):
+        folders.check_vacant(tmp_path / "m", force=False, resume=False)

@@ -1,5 +1,7 @@
 """Partitioned training: every bucket once, the same steps as one process, the same result after a kill."""
 
+import errno
+import os
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -347,6 +349,19 @@ def test_tables_of_a_partitioned_run_are_mapped_files(tmp_path):
     for name, tensor in plain.state_dict().items():
         assert torch.equal(pbe.state_dict()[name], tensor)
     assert str(tmp_path) in Path("/proc/self/maps").read_text()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate")
+def test_a_full_disk_is_an_error_before_a_table_is_mapped(tmp_path, monkeypatch):
+    """Later it would be a signal, in whatever writes to the table."""
+
+    def full(file, offset, size):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(OSError, match="No space left"), mapped_tables(tmp_path):
+        build(Beliefs.from_frame(board(4)), SMALL)
     assert not list(tmp_path.iterdir())
 
 

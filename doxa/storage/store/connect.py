@@ -124,10 +124,23 @@ def writing(engine: Engine, place: Place, unchecked: bool = False) -> Iterator[C
     `unchecked` is for imports, whose rows refer only to rows that the same transaction has looked up or inserted:
     SQLite does not look them up once more as foreign keys.
     """
-    with faults(place), engine.connect() as plain:
-        connection = plain.execution_options(writes=True, unchecked=unchecked)
-        with connection.begin():
-            yield connection
+    try:
+        with faults(place), engine.connect() as plain:
+            connection = plain.execution_options(writes=True, unchecked=unchecked)
+            with connection.begin():
+                yield connection
+    except BadStore as fault:
+        if _is_unsynced(fault.__cause__):
+            engine.dispose()
+        raise
+
+
+def _is_unsynced(fault: BaseException | None) -> bool:
+    """Whether a transaction is in SQLite's write-ahead log and was refused because it did not reach the disk.
+
+    The next process would take it for committed. Closing all connections removes the log without it.
+    """
+    return getattr(getattr(fault, "orig", fault), "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_FSYNC
 
 
 def lock_log(connection: Connection) -> None:

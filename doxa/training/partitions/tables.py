@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +45,8 @@ def mapped_tables(folder: Path | None) -> Iterator[None]:
     def allocate(count: int, width: int) -> Tensor:
         folder.mkdir(parents=True, exist_ok=True)
         with NamedTemporaryFile(dir=folder, prefix=".table-") as file:
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error here, and a signal in a mapped file
+                os.posix_fallocate(file.fileno(), 0, max(1, 4 * count * width))
             table: Tensor = torch.from_file(file.name, shared=True, size=count * width, dtype=torch.float32)
             return table.view(count, width)
 

@@ -1,7 +1,10 @@
 """Places that are none, and faults of databases: one clear error for each, and nothing half-done."""
 
+import contextlib
 import shutil
 import sqlite3
+import subprocess
+import sys
 from unittest.mock import MagicMock
 
 import polars as pl
@@ -13,6 +16,7 @@ from doxa.storage.store import bulk, log, versions
 from doxa.storage.store.connect import translated
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.place import Place, store_place
+from tests.faults.failing import Failing, why_not
 from tests.storage.store.conftest import FACTS, rows
 
 
@@ -85,6 +89,40 @@ def test_on_a_read_only_disk(tmp_path, monkeypatch):
     with pytest.raises(BadStore, match="read-only"):
         kb.add("a", "r", "b")
     assert [path.name for path in (tmp_path / "disk").iterdir()] == ["kb.db"]
+
+
+CUT = """
+import os, sys
+from doxa.errors import BadStore
+from doxa.storage.store.knowledge_base import KnowledgeBase
+kb = KnowledgeBase(sys.argv[1])
+try:
+    kb.add("a", "r", "new")
+except BadStore as fault:
+    print(fault, flush=True)
+    os._exit(1)
+os._exit(0)
+"""
+"""A process that ends without closing its store, as one that is killed."""
+
+
+@pytest.mark.skipif(bool(why_not()), reason=why_not() or "calls can be made to fail")
+def test_a_decision_that_does_not_reach_the_disk_is_not_there_afterwards(tmp_path):
+    """SQLite has written it to its log before it fails, where the next process would find it."""
+    for name in ("counted", "kb"):
+        with contextlib.closing(KnowledgeBase.create(tmp_path / f"{name}.db")) as kb:
+            kb.import_beliefs(FACTS)
+
+    def add(name):
+        command = [sys.executable, "-B", "-c", CUT, str(tmp_path / f"{name}.db")]
+        return lambda: sys.exit(subprocess.run(command, check=False, stderr=subprocess.STDOUT).returncode)
+
+    counted = Failing(2**40)
+    assert counted.run(add("counted"), tmp_path / "log") == 0
+    place = max(place for place, (name, _) in enumerate(counted.calls, 1) if name == "fdatasync")
+    assert Failing(place).run(add("kb"), tmp_path / "log") == 1
+    assert "the disk is full or broken" in (tmp_path / "log").read_text()
+    assert [len(rows(KnowledgeBase(tmp_path / f"{name}.db"))) for name in ("counted", "kb")] == [4, 3]
 
 
 def test_locked(tmp_path):

@@ -13,7 +13,7 @@ import torch
 import doxa as package
 from doxa.curation import living
 from doxa.curation.field import kappa, statistics
-from doxa.errors import BadFile, BadModel, UsageError
+from doxa.errors import BadFile, BadModel, BadStore, UsageError
 from doxa.model import Model
 from doxa.storage import sources
 from doxa.storage.folders import signed
@@ -47,6 +47,22 @@ def world(tmp_path):
 
 def weights(folder):
     return Model.load(folder).pbe.state_dict()
+
+
+@pytest.mark.parametrize(
+    ("fault", "writable", "code"),
+    [("it is read-only", False, 0), ("it is read-only", True, 1), ("the disk is full or broken", False, 1)],
+)
+def test_a_model_that_cannot_be_recorded_is_kept_and_told(world, tmp_path, monkeypatch, doxa, fault, writable, code):
+    def fails(*_, **__):
+        raise BadStore(f"kb.db cannot be written: {fault}")
+
+    assert sources.is_writable(world.place)
+    monkeypatch.setattr(type(world.models), "register", fails)
+    monkeypatch.setattr(sources, "is_writable", lambda path: writable)
+    ended, _, text = doxa("train", world.place, "--out", tmp_path / "m", *QUICK)
+    assert (ended, fault in " ".join(text.split())) == (code, True)
+    package.load(tmp_path / "m")
 
 
 def test_training_again_from_a_snapshot_gives_the_same_weights(world, tmp_path, doxa_command):
