@@ -48,6 +48,7 @@ class Context:
     lane: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(8))
 
     _watch: asyncio.Task[None] | None = None
+    _names: asyncio.Task[Any] | None = None
 
     async def start(self) -> None:
         """Load the model and begin to answer."""
@@ -57,14 +58,22 @@ class Context:
             self.runner = Runner(self.source.kb)
             await self.runner.start()
             self._watch = asyncio.create_task(self._watching())
+        if self.source.ready:
+            self._names = asyncio.create_task(self._index_names())
 
     async def stop(self) -> None:
         """Finish what waits."""
-        if self._watch is not None:
-            self._watch.cancel()
+        for task in (self._watch, self._names):
+            if task is not None:
+                task.cancel()
         if self.runner is not None:
             await self.runner.stop()
         await anyio.to_thread.run_sync(self.batcher.stop)
+
+    async def _index_names(self) -> None:
+        """Index the names of the first model, after the first requests."""
+        await asyncio.sleep(LOOK)
+        await self.quick(self.source.current.index_names)
 
     async def _watching(self) -> None:
         """Put models in use that jobs or other programs publish."""

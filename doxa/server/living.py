@@ -36,17 +36,18 @@ class StoreSource(Source):
             live = self.kb.models.live()
             if live is None or (self._current is not None and self._current.number == live.id):
                 return False
-            self._current = self.load(live)
+            served = self.load(live)
+            self._current = served if self._current is None else served.index_names()
             return True
 
     def load(self, version: ModelVersion) -> Served:
-        """A version, ready to answer."""
+        """A version, ready to answer questions."""
         model = Model.load(self.kb.models.folder_of(version))
         return Served(model, f"{version.id}-{manifest_version(version.folder)}", version.id).warm()
 
     def publish(self, kb: KnowledgeBase, number: int) -> None:
         """Make a version live and put it in use; a version that cannot be loaded is not published."""
-        served = self.load(kb.models.get(number))
+        served = self.load(kb.models.get(number)).index_names()
         with self._loading:
             kb.models.publish(number)
             self._current = served

@@ -57,11 +57,11 @@ class Served:
         return degrees(self.model.known.triples, len(self.model.vocabularies.entities))
 
     def warm(self) -> Served:
-        """Do once what the first request would have to wait for."""
+        """Do once what the first question would have to wait for."""
         model = self.model
         for vocabulary in (model.vocabularies.entities, model.vocabularies.relations):
             log.debug("%d names of kind %s", len(vocabulary.lookup), vocabulary.kind)
-        if len(self.entities) and len(self.relations) and len(model.train):
+        if len(model.train):
             head, relation, _ = model.train[0].tolist()
             names = model.vocabularies
             for slot, answers in zip((*ENTITY_SLOTS, Slot.RELATION), ("entity", "entity", "relation"), strict=True):
@@ -72,6 +72,11 @@ class Served:
                     model.ask([(question[0], question[1], question[2])], top=1)
                 except CannotAnswer:
                     log.debug("the model answers no %s questions", answers)
+        return self
+
+    def index_names(self) -> Served:
+        """Do once what the first search for a name would have to wait for."""
+        log.debug("%d entities and %d relations can be searched for", len(self.entities), len(self.relations))
         return self
 
     def kept(self, key: Hashable, compute: Callable[[], Any]) -> Any:
