@@ -15,7 +15,6 @@ import select
 import socket
 import stat
 import struct
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -109,19 +108,19 @@ class Failing:
         theirs.close()
         with ours:
             listeners = socket.recv_fds(ours, 8, 1)[1]
-        deadline = time.monotonic() + longest
+        patience = tools.Patience(longest)
         for listener in listeners:
             try:
-                self._answer_all(listener, child, deadline)
+                self._answer_all(listener, child, patience)
             finally:
                 os.close(listener)
-        return tools.ended(child, max(1.0, deadline - time.monotonic()))
+        return tools.ended(child, max(1.0, patience.left))
 
-    def _answer_all(self, listener, child, deadline):
+    def _answer_all(self, listener, child, patience):
         """Answer the kernel until the child has ended, or the time is over."""
         asked = select.poll()
         asked.register(listener, select.POLLIN)
-        while time.monotonic() < deadline and os.waitid(os.P_PID, child, ENDED) is None:
+        while not patience.is_over() and os.waitid(os.P_PID, child, ENDED) is None:
             for _, event in asked.poll(100):
                 if not event & select.POLLIN:
                     return

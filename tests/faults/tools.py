@@ -151,17 +151,29 @@ def in_turn(*several, text=""):
     return run
 
 
+class Patience:
+    """Seconds until a command counts as hanging; time in which this process itself stood still does not count."""
+
+    def __init__(self, seconds):
+        self.left, self.last = seconds, time.monotonic()
+
+    def is_over(self):
+        now = time.monotonic()
+        self.left, self.last = self.left - min(now - self.last, 1.0), now
+        return self.left <= 0
+
+
 def ended(child, longest=LONGEST):
     """The exit code of a child, negative for a signal; one that hangs is killed."""
-    deadline = time.monotonic() + longest
-    while time.monotonic() < deadline:
+    patience = Patience(longest)
+    while not patience.is_over():
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.002)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    raise AssertionError(f"still running after {longest} s")
+    raise AssertionError(f"still running after {longest:.0f} s")
 
 
 def call(log, *several, text=""):
