@@ -33,6 +33,9 @@ TIMEOUT = 30.0
 SCHEMA = "doxa"
 """PostgreSQL schema of the tables, unless the URL says `?schema=NAME`."""
 
+LOG_HEADER = 32
+"""Bytes of SQLite's write-ahead log before the first transaction."""
+
 
 def connect(place: Place, read_only: bool = False, timeout: float = TIMEOUT) -> Engine:
     """An engine for a store; nothing is read yet."""
@@ -130,17 +133,20 @@ def writing(engine: Engine, place: Place, unchecked: bool = False) -> Iterator[C
             with connection.begin():
                 yield connection
     except BadStore as fault:
-        if _is_unsynced(fault.__cause__):
+        if _is_unsynced(fault.__cause__, place):
             engine.dispose()
         raise
 
 
-def _is_unsynced(fault: BaseException | None) -> bool:
+def _is_unsynced(fault: BaseException | None, place: Place) -> bool:
     """Whether a transaction is in SQLite's write-ahead log and was refused because it did not reach the disk.
 
     The next process would take it for committed. Closing all connections removes the log without it.
     """
-    return getattr(getattr(fault, "orig", fault), "sqlite_errorcode", None) == sqlite3.SQLITE_IOERR_FSYNC
+    if getattr(getattr(fault, "orig", fault), "sqlite_errorcode", None) != sqlite3.SQLITE_IOERR_FSYNC:
+        return False
+    log = place.path.with_name(f"{place.path.name}-wal")
+    return log.exists() and log.stat().st_size > LOG_HEADER
 
 
 def lock_log(connection: Connection) -> None:
