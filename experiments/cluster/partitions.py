@@ -24,6 +24,7 @@ from doxa.cluster.connection import ENVIRONMENT
 from doxa.lab.bench_cluster import cluster
 from doxa.lab.figures import Bench
 from doxa.training.fit import calibrated, resolved, train
+from doxa.training.partitions.shared import SYNCHRONIZE
 
 
 def main() -> None:
@@ -52,7 +53,7 @@ def main() -> None:
     if arguments.nodes:
         start_nodes(arguments.nodes)
         cut["cluster"] = report["settings"]["cluster"] = "auto"
-        report["nodes"] = arguments.nodes
+        report["nodes"], report["steps_between_merges"] = arguments.nodes, SYNCHRONIZE
         figures = cluster(arguments.data, arguments.dimension, arguments.partitions, "auto")
         report["bench"] = Bench(tuple(figures)).as_dict()
     report["partitions"] = measure(arguments.data, settings | cut, arguments.work / "cut")
