@@ -13,7 +13,7 @@ FILES = ("learning_curve.png", "reliability.png", "explanation.html")
 
 
 @pytest.mark.parametrize("place", range(len(FILES)))
-def test_a_full_disk_leaves_the_old_files_and_is_told_by_name(tmp_path, monkeypatch, place):
+def test_a_full_disk_leaves_the_old_files_and_is_reported_by_name(tmp_path, monkeypatch, place):
     for name in ("learning_curve", "reliability_diagram"):
         monkeypatch.setattr(run.plots, name, lambda _, path: path.write_text("new"))
     monkeypatch.setattr(run, "explanation_page", lambda _: "new")

@@ -150,9 +150,8 @@ class Trials:
             self.check(life, before)
             before = self.kill(life, number)
             if (number + 1) % 20 == 0:
-                print(
-                    f"  {number + 1} kills, {sum(self.done.values())} decisions, {len(self.faults)} faults", flush=True
-                )
+                line = f"  {number + 1} kills, {sum(self.done.values())} decisions, {len(self.faults)} faults"
+                print(line, *self.faults[-3:], sep="\n    ", flush=True)
         life = self.start(count)
         self.check(life, before)
         self.finish(life)

@@ -74,7 +74,7 @@ class Trial:
         """Check what a command that was cut has left, go on with the next command, and check again.
 
         What existed is there, or was replaced as a whole. The next command ends well, and nothing of the cut one stays.
-        A command that said it was `done` has written everything.
+        A command that is `done`, by its exit code, has written everything.
         """
         self._check_files()
         if done:

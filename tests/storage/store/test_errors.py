@@ -190,7 +190,7 @@ def test_a_store_that_cannot_be_made_in_a_file_that_exists_leaves_the_file(tmp_p
 
 
 @pytest.mark.parametrize("work", ["make", "finish"])
-def test_a_disk_that_is_full_outside_a_transaction_is_told_by_name(tmp_path, monkeypatch, work):
+def test_a_disk_that_is_full_outside_a_transaction_is_reported_by_name(tmp_path, monkeypatch, work):
     engine, place = MagicMock(), Place(str(tmp_path / "kb.db"))
     engine.connect.return_value.__enter__.return_value.connection.driver_connection.execute.side_effect = full
     monkeypatch.setattr(versions, "writing", MagicMock())

@@ -53,7 +53,9 @@ def weights(folder):
     ("fault", "writable", "code"),
     [("it is read-only", False, 0), ("it is read-only", True, 1), ("the disk is full or broken", False, 1)],
 )
-def test_a_model_that_cannot_be_recorded_is_kept_and_told(world, tmp_path, monkeypatch, doxa, fault, writable, code):
+def test_a_model_that_cannot_be_recorded_is_kept_and_reported(
+    world, tmp_path, monkeypatch, doxa, fault, writable, code
+):
     def fails(*_, **__):
         raise BadStore(f"kb.db cannot be written: {fault}")
 
