@@ -118,9 +118,8 @@ def families() -> Iterable[APIRouter]:
 
 
 def _add_routes(app: FastAPI) -> None:
-    for router in families():
-        app.include_router(router)
-    app.include_router(health.router)
+    for router in (*families(), health.router):
+        app.router.routes.extend(router.routes)  # as they are: include_router would build each of them once more
 
     plain = app.openapi
 
