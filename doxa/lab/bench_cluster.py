@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 
 from doxa import formats
@@ -22,7 +23,9 @@ from doxa.training.plan import cores, planned
 from doxa.training.steps import Steps
 from doxa.training.work import Work
 
-EPOCHS = 2
+EPOCHS, ROUNDS = 2, 3
+"""Epochs of which the last is timed, and rounds in which all kinds take turns; the median counts. The speed of a shared
+machine changes from minute to minute."""
 
 STAGES = ("reading", "starting", "steps", "merging", "writing")
 
@@ -33,35 +36,39 @@ def cluster(data: Path, dimension: int = 100, partitions: int = 8, address: str 
     In the first epoch, processes start and load compiled loops.
     """
     beliefs = formats.read_beliefs(formats.dataset(data).train).positives()
-    conditions = f"{len(beliefs):,} beliefs, dimension {dimension}"
     values = {"score": "translation", "dimension": dimension, "epochs": EPOCHS, "threads": 1, "partitions": partitions}
     settings = planned(recipe(values), len(beliefs), len(beliefs.vocabularies.entities))
+    made: list[RayCluster] = []
 
-    def steps() -> Work:
-        return Steps(build(beliefs, settings), beliefs, settings)
+    def on_ray(work: PartitionedRun) -> Executor:
+        made.append(RayCluster(work, address))
+        return made[-1]
 
-    alone = _speed(steps(), lambda work: SingleProcess(work))
-    yield Figure("1 process", alone, "beliefs/s", note=conditions)
-    shared = _speed(steps(), lambda work: Workers(work, cores())) if cores() > 1 else alone
-    yield Figure(f"{cores()} workers, shared tables", shared, "beliefs/s", note=conditions)
-    with TemporaryDirectory(prefix="doxa-") as folder:
-        run = PartitionedRun(build(beliefs, settings), beliefs, settings, Path(folder))
-        one = _speed(run, lambda work: Partitioned(work))
-        yield Figure(
-            f"{partitions} partitions, 1 process", one, "beliefs/s", alone, "limit: 1 process without partitions"
-        )
-    with connected(address) as ray, TemporaryDirectory(prefix="doxa-") as folder:
-        run = PartitionedRun(build(beliefs, settings), beliefs, settings, Path(folder))
-        made: list[RayCluster] = []
+    def whole(executor: ExecutorFactory) -> float:
+        return _speed(Steps(build(beliefs, settings), beliefs, settings), executor)
 
-        def executor(work: PartitionedRun) -> Executor:
-            made.append(RayCluster(work, address))
-            return made[-1]
+    def in_partitions(executor: ExecutorFactory) -> float:
+        with TemporaryDirectory(prefix="doxa-") as folder:
+            return _speed(PartitionedRun(build(beliefs, settings), beliefs, settings, Path(folder)), executor)
 
-        speed, count = _speed(run, executor), cores_of(ray)
-        note = f"{partitions} partitions; limit: {cores()} workers on shared tables"
-        yield Figure(f"Ray, {count} cores", speed, "beliefs/s", shared, note)
-        yield from _usage(made[0], beliefs)
+    with connected(address) as ray:
+        kinds: list[Callable[[], float]] = [
+            lambda: whole(SingleProcess),
+            lambda: whole(lambda work: Workers(work, cores()) if cores() > 1 else SingleProcess(work)),
+            lambda: in_partitions(Partitioned),
+            lambda: in_partitions(on_ray),
+        ]
+        rounds = [[measure() for measure in kinds] for _ in range(ROUNDS)]
+        on_cores = cores_of(ray)
+    alone, shared, cut, on_cluster = (median(speeds) for speeds in zip(*rounds, strict=True))
+    note = f"{len(beliefs):,} beliefs, dimension {dimension}; median of {ROUNDS} rounds"
+    yield Figure("1 process", alone, "beliefs/s", note=note)
+    yield Figure(f"{cores()} workers, shared tables", shared, "beliefs/s", note=note)
+    yield Figure(f"{partitions} partitions, 1 process", cut, "beliefs/s", alone, "limit: 1 process without partitions")
+    shares = ", ".join(f"{speeds[3] / speeds[1]:.2f}" for speeds in rounds)
+    note = f"{partitions} partitions; limit: {cores()} workers on shared tables; by round {shares}"
+    yield Figure(f"Ray, {on_cores} cores", on_cluster, "beliefs/s", shared, note)
+    yield from _usage(made[-1], beliefs)
 
 
 def _usage(executor: RayCluster, beliefs: Beliefs) -> Iterator[Figure]:
