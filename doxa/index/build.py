@@ -15,8 +15,10 @@ from doxa.data.batch import Batch
 from doxa.data.vocabulary import Ids
 from doxa.errors import CannotAnswer, UsageError
 from doxa.index.cells import make_cells
+from doxa.index.centroids import k_means
+from doxa.index.engine import engine
 from doxa.index.entity_index import EntityIndex, IndexSummary
-from doxa.index.lists import Lists, engine, k_means
+from doxa.index.lists import Lists
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS, Slot
 

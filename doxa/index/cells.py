@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.data.vocabulary import Ids
+from doxa.index.centroids import nearest
 from doxa.slots import Slot
-
-BLOCK = 65_536
-"""Vectors that are compared with the centroids, or encoded, at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ class Cells:
 
 
 def make_cells(vectors: Tensor, heads: Ids, tails: Ids, centroids: NDArray[np.float32]) -> Cells:
-    """Put every candidate, by id seen as head or tail, into the cell of its nearest centroid (L2).
+    """Put every candidate, by id seen as head or tail, into the cell of its nearest centroid (L2), or nearly so.
 
     `vectors` (E, d) are those of all entities. Cells without a member are dropped.
     """
@@ -90,19 +88,3 @@ def make_cells(vectors: Tensor, heads: Ids, tails: Ids, centroids: NDArray[np.fl
     bounds = np.concatenate([ends[:, :1] - sizes[:, :1], ends], axis=1)
     spread = np.sqrt(np.bincount(cell, squares) / sizes.sum(1) / vectors.shape[1])
     return Cells(torch.from_numpy(centroids[present]), torch.from_numpy(spread.astype(np.float32)), ids[order], bounds)
-
-
-def nearest(vectors: Tensor, ids: Ids, centroids: NDArray[np.float32]) -> tuple[Ids, NDArray[np.float64]]:
-    """The nearest centroid of each of these vectors, and the squared distance to it, (n,) each."""
-    middle = torch.from_numpy(centroids)
-    half = (middle * middle).sum(1) / 2
-    cell, squares = np.zeros(len(ids), np.int64), np.zeros(len(ids))
-    for start in range(0, len(ids), BLOCK):
-        block = vectors[torch.from_numpy(ids[start : start + BLOCK])].float()
-        for part in range(0, len(block), 1024):  # a table of scores that stays in the cache
-            rows = block[part : part + 1024]
-            best, place = torch.addmm(half, rows, middle.T, beta=-1).max(1)
-            span = slice(start + part, start + part + len(rows))
-            cell[span] = place.numpy()
-            squares[span] = ((rows * rows).sum(1) - 2 * best).clamp_min(0).numpy()
-    return cell, squares

@@ -20,39 +20,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from doxa.data.vocabulary import Ids
-from doxa.errors import BadModel, CannotAnswer
-from doxa.index.cells import BLOCK, Cells
+from doxa.errors import BadModel
+from doxa.index.cells import Cells
+from doxa.index.engine import BLOCK, array_of, engine
 
 Mask = NDArray[np.uint8]
 """Members by place, a bit for each."""
-
-POINTS_PER_CELL, ROUNDS = 64, 10
-"""Vectors for each cell that k-means looks at, and its rounds; not tuned."""
-
-
-def engine() -> Any:
-    """faiss, with as many threads as torch; an error that says what to install where it is missing."""
-    try:
-        import faiss  # optional
-    except ImportError:
-        raise CannotAnswer(
-            "an index needs faiss, which is not installed", "install it: pip install 'doxa[index]'", remedy="exact"
-        ) from None
-    faiss.omp_set_num_threads(torch.get_num_threads())
-    return faiss
-
-
-def k_means(vectors: Tensor, ids: Ids, cells: int, seed: int) -> NDArray[np.float32]:
-    """The centroids of `cells` cells of these vectors, from a sample of them."""
-    random = np.random.default_rng(seed)
-    count = min(len(ids), cells * POINTS_PER_CELL)
-    sample = np.sort(random.choice(ids, count, replace=False))
-    means = engine().Kmeans(
-        vectors.shape[1], cells, niter=ROUNDS, seed=seed, min_points_per_centroid=1,
-        max_points_per_centroid=POINTS_PER_CELL,
-    )  # fmt: skip
-    means.train(_array(vectors[torch.from_numpy(sample)]))
-    return np.asarray(means.centroids, np.float32)
 
 
 class Lists:
@@ -66,18 +39,18 @@ class Lists:
         """Encode the vectors of all members."""
         faiss, width = engine(), vectors.shape[1]
         middle = faiss.IndexFlatL2(width)
-        middle.add(_array(cells.centroids))
+        middle.add(array_of(cells.centroids))
         if metric == "L1":
             index = faiss.IndexIVFFlat(middle, width, len(cells), faiss.METRIC_L1)
         else:
             kind = faiss.METRIC_L2 if metric == "L2" else faiss.METRIC_INNER_PRODUCT
             index = faiss.IndexIVFScalarQuantizer(middle, width, len(cells), faiss.ScalarQuantizer.QT_8bit, kind, True)
         sample = np.random.default_rng(0).permutation(len(cells.members))[:BLOCK]
-        index.train(_array(vectors[torch.from_numpy(np.sort(cells.members[sample]))]))
+        index.train(array_of(vectors[torch.from_numpy(np.sort(cells.members[sample]))]))
         number = np.repeat(np.arange(len(cells)), cells.sizes)
         for start in range(0, len(number), BLOCK):
             span = slice(start, start + BLOCK)
-            rows = _array(vectors[torch.from_numpy(cells.members[span])])
+            rows = array_of(vectors[torch.from_numpy(cells.members[span])])
             places, assigned = np.arange(start, start + len(rows)), np.ascontiguousarray(number[span])
             pointers = [faiss.swig_ptr(array) for array in (rows, places, assigned)]
             index.add_core(len(rows), *pointers)
@@ -107,7 +80,7 @@ class Lists:
         `scores` (B, P) are the inner products of points and centroids; distances do not need them. With a `mask`, only
         its members are looked at.
         """
-        faiss, index, rows = engine(), self.index, _array(points)
+        faiss, index, rows = engine(), self.index, array_of(points)
         best, distance = np.empty((len(rows), count), np.int64), np.empty((len(rows), count), np.float32)
         cells, scores = np.ascontiguousarray(cells, np.int64), np.ascontiguousarray(scores, np.float32)
         options = faiss.SearchParametersIVF(nprobe=cells.shape[1])
@@ -122,7 +95,3 @@ class Lists:
 def mask_of(members: NDArray[np.bool_]) -> Mask:
     """The mask of these members, (n,), for `Lists.search`."""
     return np.packbits(members, bitorder="little")
-
-
-def _array(vectors: Tensor) -> NDArray[np.float32]:
-    return np.ascontiguousarray(vectors.detach().float().numpy())
