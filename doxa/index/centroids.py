@@ -22,7 +22,7 @@ POINTS_PER_CELL, ROUNDS = 64, 10
 MANY = 1000
 """Centroids from which on they are searched in groups, the square root of their number."""
 
-SEARCHED_GROUPS = 8
+SEARCHED_GROUPS = 4
 """Groups that are searched for the centroid next to a vector."""
 
 
