@@ -29,7 +29,7 @@ class TripleIndex:
 
     def __init__(self, triples: NDArray[np.int64], entities: int, relations: int) -> None:
         self.entities, self.relations = entities, relations
-        known = triples[(triples >= 0).all(axis=1)]
+        known = triples if triples.min(initial=0) >= 0 else triples[(triples >= 0).all(axis=1)]
         self._keys = distinct((known[:, 0] * relations + known[:, 1]) * entities + known[:, 2])
 
     def __len__(self) -> int:

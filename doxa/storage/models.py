@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -139,19 +138,21 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool, mapped: bool
         vocabularies = Vocabularies(**names, places=settings.marks_places)
         judge = Judge.from_dict(manifest["judge"], vocabularies.relations)
         check_judge(judge, len(vocabularies.relations))
+        pbe = _pbe(settings, vocabularies, weights)
         model = Model(
             settings=settings,
             vocabularies=vocabularies,
-            pbe=_pbe(settings, vocabularies, weights),
+            pbe=pbe,
             train=_triples(facts["train"], vocabularies),
             valid=_triples(facts["valid"], vocabularies),
             calibration=judge,
             known_confidence=facts["confidence"].double().numpy() if "confidence" in facts else np.zeros(0),
             origin=dict(manifest["origin"]),
             curve=tuple(dict(record) for record in manifest["curve"]),
+            index=indexes.read(folder, manifest, pbe, everything),
         )
-        model.pbe.count_loops(model.trained_facts)
-        return replace(model, index=indexes.read(folder, manifest, model.pbe, everything))
+        pbe.count_loops(model.trained_facts)
+        return model
     except BadModel:
         raise
     except PermissionError as fault:
