@@ -21,6 +21,7 @@ from doxa.data.vocabulary import Vocabularies
 from doxa.errors import CannotAnswer
 from doxa.index.entity_index import EntityIndex
 from doxa.pbe import PBE
+from doxa.slots import ENTITY_SLOTS
 from doxa.systems import why_not
 
 if TYPE_CHECKING:
@@ -194,7 +195,8 @@ class Model:
         from doxa.index.build import build
 
         facts = self.valid if len(self.valid) else self.train
-        index = build(self.pbe, facts, recall, cells, self.settings.seed, memory, report)
+        temperatures = {slot: getattr(self.calibration.temperatures, str(slot)) for slot in ENTITY_SLOTS}
+        index = build(self.pbe, facts, recall, cells, self.settings.seed, memory, report, temperatures)
         return replace(self, index=index)
 
     def judge(self, beliefs: Any, memory: int = 0, base_rate: float | None = None) -> Judgment:

@@ -92,6 +92,7 @@ def duplicates(
     Example: `doxa duplicates model --top 50 --out pairs.tsv`
     """
     from doxa.data.atomic import written
+    from doxa.formats import cells
     from doxa.model import Model
     from doxa.render import terminal
 
@@ -99,7 +100,7 @@ def duplicates(
     pairs = Model.load(model).duplicates(top, least)
     if out is not None:
         with written(out) as unfinished:
-            pairs.to_frame().write_csv(unfinished, separator="\t", quote_style="never")
+            cells.escaped(pairs.to_frame()).write_csv(unfinished, separator="\t", quote_style="never")
         terminal.say(f"{out}: {len(pairs):,} pairs")
         return
     if json_:

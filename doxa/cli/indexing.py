@@ -46,7 +46,8 @@ def index(
     )
     terminal.say(
         f"recall of the 10 best answers {built.recall:.3f} on {built.questions} questions, probabilities within "
-        f"{100 * built.probability_error:.1f} % for 95 % of them, with {built.probes:,} cells searched for each"
+        f"{100 * built.probability_error:.1f} % for 95 % of them"
     )
+    terminal.say(f"for each question, {built.probes:,} cells are searched and {built.draws:,} entities drawn")
     if built.recall < recall:
         terminal.remark("all cells are searched: the recall that was asked for is not reached")

@@ -16,9 +16,11 @@ from doxa.cli.options import (
     OnErrorOption,
     ReadOption,
     RelationArgument,
+    SafeCsvOption,
     TailArgument,
     ToOption,
     on_error_rule,
+    quoting,
     reading,
 )
 from doxa.errors import UsageError
@@ -163,6 +165,7 @@ def export(
     at: AtOption = None,
     part: Annotated[str | None, typer.Option(help="Only train, valid or test.")] = None,
     to: ToOption = "",
+    safe_csv: SafeCsvOption = False,
     decisions: Annotated[bool, typer.Option("--decisions", help="Write the effective decisions with labels.")] = False,
     prov: Annotated[bool, typer.Option("--prov", help="Write the log as PROV-O in RDF: .ttl or .nt.")] = False,
 ) -> None:
@@ -179,11 +182,12 @@ def export(
         return
     if decisions:
         table = kb.decisions_table()
-        formats.write(table, out)
+        formats.write(table, out, formulas=quoting(safe_csv))
         say(f"{out}: {counted_text(len(table), 'decision')}")
         return
     columns = ["head", "relation", "tail", *kb.details(at)]
-    count, options = 0, formats.Options(format=to, prefixes=formats.Prefixes.of(kb.prefixes()))
+    prefixes = formats.Prefixes.of(kb.prefixes())
+    count, options = 0, formats.Options(format=to, prefixes=prefixes, formulas=quoting(safe_csv))
 
     def counted() -> Iterator[pl.DataFrame]:
         nonlocal count

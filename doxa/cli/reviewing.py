@@ -12,7 +12,7 @@ import typer
 from doxa.cli.kb import CuratorOption, StoreArgument, open_store
 from doxa.cli.kb_changes import NoteOption, ReasonOption
 from doxa.cli.options import JsonOption, chosen_of
-from doxa.errors import BadModel, DoxaError, UsageError
+from doxa.errors import BadFile, BadModel, DoxaError, UsageError
 from doxa.render.plain import print_json
 
 if TYPE_CHECKING:
@@ -122,6 +122,8 @@ def _key() -> tuple[str, str]:
     """A key, and what follows it on a line that is no terminal's."""
     from doxa.render import terminal
 
+    if sys.stdin is None:
+        raise BadFile("cannot read decisions: standard input is closed")
     if sys.stdin.isatty():
         terminal.remark(PROMPT)
         key = typer.getchar()

@@ -22,7 +22,7 @@ from doxa.cluster.connection import cores_of, error_of, is_lost
 from doxa.data.atomic import written
 from doxa.data.beliefs import Beliefs
 from doxa.data.vocabulary import Ids, Vocabularies
-from doxa.errors import DoxaError
+from doxa.errors import BadModel, DoxaError
 from doxa.inference.rows import RowFunction
 from doxa.model import Model
 from doxa.storage import folders
@@ -49,7 +49,7 @@ class ClusterRows:
         self, ray: ModuleType, folder: Path, parts: Path, report: Callable[[float], None] | None = None
     ) -> None:
         self._ray, self._folder, self._parts, self._report = ray, folder.resolve(), parts, report
-        self._model_sum = str(folders.read_manifest(folder).get("sha256", ""))
+        self._model_sum = _model_sum(folder)
 
     def run(
         self, function: RowFunction, count: int, rows_of: Callable[[Ids], Any], options: Any, block: int = 0
@@ -126,9 +126,16 @@ def _inputs(reference: Any) -> tuple[str, str, RowFunction, Any]:
 def _model(folder: str, model_sum: str) -> Model:
     """The model of a worker, mapped into memory; all workers of a machine share its pages.
 
-    A folder whose model was replaced has another `model_sum`, so that no worker goes on with the old one.
+    `model_sum` is that of the command's model: a folder whose model was replaced has another one, and is refused.
     """
     import torch
 
     torch.set_num_threads(1)
-    return load(Path(folder), mapped=True)
+    model = load(Path(folder), mapped=True)
+    if _model_sum(Path(folder)) != model_sum:
+        raise BadModel(f"the model in {folder} was replaced while the command was using it", "run the command again")
+    return model
+
+
+def _model_sum(folder: Path) -> str:
+    return str(folders.read_manifest(folder).get("sha256", ""))

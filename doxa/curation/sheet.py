@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import polars as pl
 from doxa.errors import BadFile
 from doxa.formats import packing
 from doxa.formats.csv import DELIMITERS
+from doxa.formats.limits import refuse_above
 
 QUOTED_CELL = re.compile(r'(?<![^\t\r\n])"((?:[^"]|"")*)"(?![^\t\r\n])')
 """A whole cell of a TSV file in quotes; quotes inside are doubled."""
@@ -36,8 +38,9 @@ def read(path: Path) -> pl.DataFrame:
     """
     rows = _rows(_text(path), path)
     _, first = next(rows, (1, []))
+    refuse_above(len(first), "DOXA_MAX_FIELDS", f"{path}, line 1: {len(first):,} fields")
     headings = [heading.strip().lower() for heading in first]
-    repeated = [heading for heading in headings if heading and headings.count(heading) > 1]
+    repeated = [heading for heading, count in Counter(headings).items() if heading and count > 1]
     if repeated:
         raise BadFile(f"{path}: the first line names the column {repeated[0]!r} twice")
     lines: list[int] = []

@@ -152,16 +152,21 @@ def _let_interrupt() -> None:
 @contextlib.contextmanager
 def unpacked(origin: Source) -> Iterator[Path]:
     """The file itself if it and its path are plain, else an unpacked copy, for readers that need random access."""
-    with contextlib.suppress(OSError), origin.path.open("rb") as file:
-        plain = origin.path.suffix not in PACKINGS and file.peek(4)[:4] not in (b"\x28\xb5\x2f\xfd",)
-        if plain and _is_text(str(origin.path)):
-            yield origin.path
-            return
+    if _is_plain(origin.path):
+        yield origin.path
+        return
     with tempfile.NamedTemporaryFile(prefix="doxa-") as copy:
         for piece in origin.pieces():
             copy.write(piece)
         copy.flush()
         yield Path(copy.name)
+
+
+def _is_plain(path: Path) -> bool:
+    """Whether a file is not compressed and has a path of text; a file that cannot be read is not."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        return path.suffix not in PACKINGS and file.peek(4)[:4] != b"\x28\xb5\x2f\xfd" and _is_text(str(path))
+    return False
 
 
 @contextlib.contextmanager

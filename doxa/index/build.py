@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from doxa.errors import CannotAnswer, UsageError
 from doxa.index.cells import make_cells
 from doxa.index.centroids import k_means
 from doxa.index.engine import engine
-from doxa.index.entity_index import EntityIndex, IndexSummary
+from doxa.index.entity_index import FEWEST_DRAWS, EntityIndex, IndexSummary
 from doxa.index.lists import Lists
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS, Slot
@@ -28,6 +28,12 @@ QUESTIONS, TOP = 200, 10
 MAX_ERROR, SHARE_WITHIN = 0.1, 0.95
 """Relative error of probabilities that this share of the questions must stay below."""
 
+DRAWS = tuple(FEWEST_DRAWS << doublings for doublings in range(5))
+"""Sizes of the sample that probabilities are estimated from; the largest costs some milliseconds per question."""
+
+MOST_DOUBLINGS = 3
+"""Probabilities may need 8 times the cells that recall needs, not more: exact answers would soon be as fast."""
+
 MARGIN = 1.64
 """Standard errors by which measured shares must exceed those wanted: other questions then reach them, too."""
 
@@ -36,12 +42,16 @@ Report = Callable[[float, str], None]
 
 
 class ExactAnswers(NamedTuple):
-    """Queries for one slot by id, (n, 3), their best answers by exact scores, (n, TOP), and log Σ exp of each, (n,)."""
+    """Queries for one slot by id, (n, 3), their best answers by exact scores, (n, TOP), and log Σ exp of each, (n,).
+
+    Logits are divided by the temperature.
+    """
 
     slot: Slot
     triples: NDArray[np.int64]
     best: Ids
     log_total: NDArray[np.float64]
+    temperature: float
 
 
 def build(
@@ -52,11 +62,13 @@ def build(
     seed: int = 0,
     memory: int = 0,
     report: Report | None = None,
+    temperatures: Mapping[Slot, float] | None = None,
 ) -> EntityIndex:
     """The index of a model's entities that returns this share of the best answers.
 
     `facts` (n, 3) are known facts: questions are made of them to measure recall. `cells` is the number of cells,
-    0 = 4 · √entities, as faiss advises. `memory` bounds the tables of exact scores in bytes, 0 = automatic.
+    0 = 4 · √entities, as faiss advises. `memory` bounds the tables of exact scores in bytes, 0 = automatic. Logits are
+    divided by the temperature of their slot, 1 by default.
     """
     began, tell = time.monotonic(), report or (lambda fraction, what: None)
     _check(pbe, facts, recall, cells)
@@ -73,7 +85,10 @@ def build(
     summary = IndexSummary(metric, len(ids), len(grouped), len(grouped), 1.0, 0.0, recall, 0)
     index = EntityIndex(pbe, grouped, lists, summary)
     tell(0.7, "recall")
-    exact = [exact_answers(pbe, slot, _sample(facts, slot, seed), memory) for slot in ENTITY_SLOTS]
+    exact = [
+        exact_answers(pbe, slot, _sample(facts, slot, seed), (temperatures or {}).get(slot, 1.0), memory)
+        for slot in ENTITY_SLOTS
+    ]
     index.summary = _chosen(index, exact, recall)
     index.summary = replace(index.summary, seconds=time.monotonic() - began)
     tell(1.0, "recall")
@@ -101,42 +116,68 @@ def _sample(facts: NDArray[np.int64], slot: Slot, seed: int) -> NDArray[np.int64
 
 
 @torch.no_grad()
-def exact_answers(pbe: PBE, slot: Slot, triples: NDArray[np.int64], memory: int = 0) -> ExactAnswers:
+def exact_answers(pbe: PBE, slot: Slot, triples: NDArray[np.int64], temperature: float, memory: int) -> ExactAnswers:
     """The best answers to queries by the scores of all candidates."""
     top = min(TOP, len(pbe.seen[slot]))
     best, log_total = np.zeros((len(triples), top), np.int64), np.zeros(len(triples))
     for rows in pbe.blocks(len(triples), pbe.entities, memory):
-        distribution = pbe.distribution(slot, _batch(triples[rows]))
+        distribution = pbe.distribution(slot, _batch(triples[rows]), temperature=temperature)
         best[rows] = distribution.columns[distribution.logits.topk(top, dim=1).indices].numpy()
         log_total[rows] = distribution.log_total.double().numpy()
-    return ExactAnswers(slot, triples, best, log_total)
+    return ExactAnswers(slot, triples, best, log_total, temperature)
 
 
 def _batch(triples: NDArray[np.int64]) -> Batch:
     return Batch.of_triples(*torch.from_numpy(np.ascontiguousarray(triples.T)))
 
 
-def _chosen(index: EntityIndex, exact: list[ExactAnswers], wanted: float) -> IndexSummary:
-    """The fewest cells per query whose recall is the wanted one, on other questions, too, with confidence 95 %.
+class _Measured(NamedTuple):
+    """A summary, the shares of the best answers that it returns, and the errors of its probabilities, (n,)."""
 
-    The cells that hold the best answers say how many must be searched. Codes may then miss a few, and a missed answer
-    may be a likely one: recall and the error of probabilities are measured, and more cells are searched where either
-    falls short.
+    summary: IndexSummary
+    shares: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+    @property
+    def is_within(self) -> bool:
+        return _reaches((self.errors <= MAX_ERROR).astype(float), SHARE_WITHIN)
+
+
+def _chosen(index: EntityIndex, exact: list[ExactAnswers], wanted: float) -> IndexSummary:
+    """The fewest cells and draws per query that are enough on other questions, too, with confidence 95 %.
+
+    The cells that hold the best answers say how many must be searched for the recall. Codes may then miss a few:
+    recall is measured. Where probabilities are wrong with the largest sample, a likely answer lies in a cell that was
+    not searched, and more cells are tried; where these do not help either, recall alone decides.
     """
+
+    def measured(probes: int, draws: int) -> _Measured:
+        index.summary = replace(index.summary, probes=probes, draws=draws)
+        parts = zip(*(compare(index, part) for part in exact), strict=True)
+        return _Measured(index.summary, *(np.concatenate(part) for part in parts))
+
+    cells, most = len(index.cells), DRAWS[-1]
     ranks = np.concatenate([_cell_ranks(index, part) for part in exact])
-    cells = len(index.cells)
     steps = [count for count in _steps(cells) if count == cells or _reaches((ranks < count).mean(1), wanted)]
     for probes in [*steps[:-1:3], cells]:
-        index.summary = replace(index.summary, probes=probes)
-        shares, errors = (
-            np.concatenate(parts) for parts in zip(*(compare(index, part) for part in exact), strict=True)
-        )
-        if _reaches(shares, wanted) and _reaches((errors <= MAX_ERROR).astype(float), SHARE_WITHIN):
+        first = measured(probes, most)
+        if _reaches(first.shares, wanted):
+            break
+    best = first
+    for doublings in range(1, MOST_DOUBLINGS + 1):
+        if not best.is_within:
+            best = measured(min(first.summary.probes << doublings, cells), most)
+    if not best.is_within:
+        best = first
+    for draws in DRAWS[:-1] if best.is_within else ():
+        fewer = measured(best.summary.probes, draws)
+        if fewer.is_within:
+            best = fewer
             break
     return replace(
-        index.summary,
-        recall=float(shares.mean()),
-        probability_error=float(np.quantile(errors, SHARE_WITHIN)),
+        best.summary,
+        recall=float(best.shares.mean()),
+        probability_error=float(np.quantile(best.errors, SHARE_WITHIN)),
         questions=len(ranks),
     )
 
@@ -170,7 +211,7 @@ def _cell_ranks(index: EntityIndex, exact: ExactAnswers) -> Ids:
 def compare(index: EntityIndex, exact: ExactAnswers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """For each query the share of its best answers that the index returns, and the error of its probabilities, (n,)."""
     top = exact.best.shape[1]
-    answers = index.distributions(exact.slot, _batch(exact.triples), top)
+    answers = index.distributions(exact.slot, _batch(exact.triples), top, temperature=exact.temperature)
     shares, errors = np.zeros(len(exact.triples)), np.zeros(len(exact.triples))
     for row, distribution in enumerate(answers):
         best = distribution.columns[distribution.logits[0].topk(min(top, len(distribution.columns))).indices]

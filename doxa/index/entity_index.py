@@ -32,8 +32,8 @@ SHORTLIST = 256
 """Members that are scored exactly for a query, at least. They carry most of the sum of exponentials: at 100,000
 entities, 100 of them instead of 10 halved the error of probabilities."""
 
-SAMPLED = 2000
-"""Draws from the rest."""
+FEWEST_DRAWS = 2000
+"""Draws from the rest, at least; an index takes more where its probabilities need them."""
 
 OPTIMISM = 2.0
 """Standard deviations that cells are ranked above their centroid's inner product. A cell of long or scattered vectors
@@ -49,7 +49,8 @@ class IndexSummary:
 
     `recall` is the share of the 10 best answers to `questions` queries that the index returns, and `probability_error`
     what the relative error of probabilities stayed below for 95 % of them. The standard error of an answer does not
-    know of a likely entity in a cell that was not searched; this error does. `seconds` is the time it took to build.
+    know of a likely entity in a cell that was not searched; this error does. `seconds` is the time it took to build,
+    `draws` the size of the sample that a query draws from the entities not on its shortlist.
     """
 
     metric: str
@@ -61,6 +62,7 @@ class IndexSummary:
     wanted_recall: float
     questions: int
     seconds: float = 0.0
+    draws: int = FEWEST_DRAWS
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -238,7 +240,7 @@ class EntityIndex:
         random = np.random.default_rng([int(slot), int(query.relation[0]), int(query.column(slot.other)[0])])
         counts = self.cells.counts(slot)
         chances = cell_chances(counts, cell_logits.double().numpy() / temperature)
-        cells, places = draw(chances, counts, SAMPLED, random)
+        cells, places = draw(chances, counts, self.summary.draws, random)
         ids, places = np.unique(self.cells.members[self.cells.first(slot)[cells] + places], return_inverse=True)
         return _Sample(ids, places, np.log(chances[cells]) - np.log(counts[cells]))
 

@@ -17,7 +17,7 @@ from doxa.calibration.judge import Judge
 from doxa.config import Settings
 from doxa.data.forks import read_texts
 from doxa.data.vocabulary import Vocabularies, Vocabulary
-from doxa.errors import BadModel, UsageError
+from doxa.errors import BadModel, UsageError, resource_text
 from doxa.model import Model
 from doxa.pbe import PBE
 from doxa.storage import folders, indexes
@@ -65,9 +65,12 @@ def write(model: Model, folder: Path, keep_checkpoint: bool = False) -> None:
             save_file(_facts(model), place / "facts.safetensors")
         except SafetensorError as fault:
             raise OSError(str(fault)) from fault
-        for plural in VOCABULARIES:
-            names = getattr(model.vocabularies, plural).names
-            pl.DataFrame({"name": names}).write_parquet(place / f"{plural}.parquet")
+        try:
+            for plural in VOCABULARIES:
+                names = getattr(model.vocabularies, plural).names
+                pl.DataFrame({"name": names}).write_parquet(place / f"{plural}.parquet")
+        except pl.exceptions.PolarsError as fault:
+            raise OSError(resource_text(fault) or str(fault)) from fault
     if not keep_checkpoint:
         folders.discard_run(folder)
 
@@ -157,7 +160,7 @@ def _load(folder: Path, manifest: dict[str, Any], everything: bool, mapped: bool
         raise
     except PermissionError as fault:
         raise BadModel(f"cannot read {fault.filename or folder}: permission denied") from fault
-    except Exception as fault:  # whatever a damaged or forged file makes of it
+    except (Exception, pl.exceptions.PanicException) as fault:  # whatever a damaged or forged file makes of it
         raise BadModel(f"{folder} is not a whole model: {type(fault).__name__}: {fault}", AGAIN) from fault
 
 

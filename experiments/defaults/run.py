@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +48,15 @@ def main() -> None:
             key = f"{name} {seed}"
             if key in read(arguments.out):
                 continue
-            results = read(arguments.out) | {key: figures(arguments.data / name, seed)}
-            with written(arguments.out) as unfinished:
-                unfinished.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            print(key, json.dumps({name: value for name, value in results[key].items() if name != "race"}), flush=True)
+            add(arguments.out, key, figures(arguments.data / name, seed))
 
 
-def figures(data: Path, seed: int) -> dict[str, Any]:
-    """Train by the command, evaluate on the test set."""
+def figures(data: Path, seed: int, options: Sequence[str] = ()) -> dict[str, Any]:
+    """Train by the command, with these options, and evaluate on the test set."""
     with tempfile.TemporaryDirectory() as work:
         folder, began, before = Path(work) / "model", time.monotonic(), os.times()
-        subprocess.run([sys.executable, "-c", COMMAND, "train", data, "--out", folder, "--seed", str(seed)], check=True)
+        command = [sys.executable, "-c", COMMAND, "train", data, "--out", folder, "--seed", str(seed), *options]
+        subprocess.run(command, check=True)
         seconds, after = time.monotonic() - began, os.times()
         model = doxa.load(folder)
         tasks = ["entity", "relation", "calibration"]
@@ -77,6 +76,14 @@ def figures(data: Path, seed: int) -> dict[str, Any]:
         "ece_floor": round(report["calibration"]["ece_floor"], 4),
         "versions": {"doxa": doxa.__version__, "training": VERSION, "python": platform.python_version()},
     }
+
+
+def add(path: Path, key: str, result: dict[str, Any]) -> None:
+    """Add a result to the file, and print it."""
+    with written(path) as unfinished:
+        text = json.dumps(read(path) | {key: result}, indent=1, ensure_ascii=False)
+        unfinished.write_text(text + "\n", encoding="utf-8")
+    print(key, json.dumps(result), flush=True)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -87,3 +87,11 @@ def test_a_full_disk_is_named_as_such_whatever_library_met_it():
     for fault in (pl.exceptions.ComputeError(message), OSError(28, "No space left on device")):
         assert system_text(fault) == "cannot read or write: no space left on device"
     assert system_text(pl.exceptions.ComputeError("cannot parse")) == ""
+
+
+def test_an_encoding_that_cannot_show_a_name_is_said_as_such():
+    with pytest.raises(UnicodeEncodeError) as fault:
+        "é".encode("ascii")
+    text = system_text(fault.value)
+    assert "the encoding ascii of the terminal or file cannot show '\\xe9'" in text
+    assert "PYTHONUTF8=1" in text

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from doxa import fit
+from doxa.cli import reviewing
+from doxa.errors import BadFile
 from doxa.render import plain
 
 STEER = "\x1b]0;owned\x07\x9b31m"
@@ -41,6 +43,14 @@ def test_judged_rows_are_read_back(doxa, model, beliefs, tmp_path):
     assert [json.loads(line)["head"] for line in (tmp_path / "c.jsonl").open()] == NAMES
 
 
+def test_a_pair_of_duplicates_is_one_row(doxa, model, tmp_path):
+    code, _, err = doxa("duplicates", model, "--out", tmp_path / "pairs.tsv", "--min-similarity", "-1")
+    assert code == 0, err
+    lines = (tmp_path / "pairs.tsv").read_text().split("\n")
+    assert len(lines) > 2
+    assert {line.count("\t") for line in lines[:-1]} == {4}
+
+
 def test_names_do_not_steer_the_terminal(doxa, model, beliefs):
     for arguments in (
         ["ask", model, NAMES[-1], "r", "?"],
@@ -64,6 +74,10 @@ def test_formulas_are_quoted_on_request(doxa, model, beliefs, tmp_path):
         assert f"\n{first}," in (tmp_path / "j.csv").read_text()
     assert doxa("data", "convert", beliefs, tmp_path / "c.csv", "--safe-csv")[0] == 0
     assert "\n'=1+1," in (tmp_path / "c.csv").read_text()
+    assert doxa("kb", "init", tmp_path / "kb.db")[0] == 0
+    assert doxa("kb", "import", tmp_path / "kb.db", beliefs)[0] == 0
+    assert doxa("kb", "export", tmp_path / "kb.db", tmp_path / "e.csv", "--safe-csv")[0] == 0
+    assert "\n'=1+1," in (tmp_path / "e.csv").read_text()
 
 
 def test_a_report_on_tiny_confidences_is_json(doxa, model, beliefs, tmp_path):
@@ -87,3 +101,9 @@ def test_standard_input_that_is_closed_is_said_as_such():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1
     assert run.stderr == "Error: cannot read standard input: it is closed\n"
+
+
+def test_a_review_needs_an_open_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(BadFile, match="standard input is closed"):
+        reviewing._key()

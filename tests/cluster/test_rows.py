@@ -6,10 +6,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from doxa.cluster import rows as cluster_rows
 from doxa.cluster.rows import ClusterRows
 from doxa.curation.audit import audit
 from doxa.curation.complete import complete
 from doxa.data.beliefs import Beliefs
+from doxa.errors import BadModel
 from doxa.evaluation.report import evaluate
 from doxa.inference.judgment import judge
 from doxa.model import Model, fit
@@ -95,3 +97,8 @@ def test_a_model_that_was_replaced_is_read_again(cluster, folder, tmp_path):
         here = judge(Model.load(place), folder[1])
         there = judge(Model.load(place), folder[1], runner=ClusterRows(ray, place, tmp_path / "parts"))
         np.testing.assert_allclose(there.credence, here.credence, atol=1e-6)
+
+
+def test_a_worker_refuses_a_model_that_was_replaced_meanwhile(folder):
+    with pytest.raises(BadModel, match="was replaced while the command was using it"):
+        cluster_rows._model(str(folder[0]), "the checksum of another model")

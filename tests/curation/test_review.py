@@ -166,6 +166,7 @@ def test_a_row_that_makes_no_sense_is_named(tmp_path, row, message):
             "line 2: not UTF-8 text\n  save it as",
         ),
         (b"head,relation,tail,finding,review,Review \n", "names the column 'review' twice"),
+        (b",".join(b"x%d" % number for number in range(200_000)), "line 1: 200,000 fields\n  if the file is right"),
         (b"a,r,b,missing,accept\n", "has no column 'head'"),
         (b"", "has no column 'head'"),
     ],

@@ -100,3 +100,14 @@ def test_an_entity_bomb_is_refused(tmp_path, monkeypatch):
     path.write_bytes(xml(nested[:7], "&e6;"))
     monkeypatch.setenv("DOXA_MAX_ENTITY_RATIO", "100000")
     assert len(doxa.read(path).to_frame()["tail"][0]) == 3_000_002
+
+
+def test_an_error_while_a_plain_file_is_used_stays_what_it_is(tmp_path):
+    (tmp_path / "b.tsv").write_bytes(ROW)
+    with (
+        pytest.raises(OSError, match="no process") as fault,
+        packing.source(tmp_path / "b.tsv") as origin,
+        packing.unpacked(origin),
+    ):
+        raise OSError(11, "no process can be started")
+    assert fault.value.errno == 11

@@ -22,7 +22,7 @@ def _small():
     """A short list and a small sample, so that 600 entities are many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entity_index, "SHORTLIST", 20)
-        patch.setattr(entity_index, "SAMPLED", 200)
+        patch.setattr(build, "DRAWS", (200, 400, 800))
         yield
 
 
@@ -99,12 +99,30 @@ def test_the_recall_wanted_is_measured(indexed):
     assert higher.recall >= 0.999
 
 
-def test_more_cells_are_searched_where_probabilities_are_wrong(indexed, monkeypatch):
-    monkeypatch.setattr(build, "MAX_ERROR", np.inf)
-    fewer = indexed.build_index(cells=6).index.summary
-    monkeypatch.setattr(build, "MAX_ERROR", 0.0)
-    more = indexed.build_index(cells=6).index.summary
-    assert more.probes == more.cells == 6 > fewer.probes
+@pytest.mark.parametrize(
+    ("is_wrong", "times", "draws"),
+    [
+        (lambda times, draws: False, 1, 200),
+        (lambda times, draws: draws < 400, 1, 400),
+        (lambda times, draws: times < 4, 4, 200),
+        (lambda times, draws: times < 2 or draws < 800, 2, 800),
+        (lambda times, draws: True, 1, 800),
+    ],
+    ids=["enough", "more draws", "more cells", "both", "recall alone"],
+)
+def test_as_many_cells_and_draws_as_probabilities_need(indexed, monkeypatch, is_wrong, times, draws):
+    """Errors are made up: a fifth of the questions is wrong until a query searches and draws enough."""
+    tried = []
+
+    def compare(index, exact):
+        tried.append(index.summary)
+        wrong = is_wrong(index.summary.probes / tried[0].probes, index.summary.draws)
+        return np.ones(100), np.where(np.arange(100) % 5 == 0, 0.5 if wrong else 0.01, 0.01)
+
+    monkeypatch.setattr(build, "compare", compare)
+    summary = indexed.build_index().index.summary
+    assert (summary.probes, summary.draws) == (times * tried[0].probes, draws)
+    assert summary.probability_error == (0.5 if times == 1 and draws == 800 else 0.01)
 
 
 def test_a_question_has_one_answer(indexed):

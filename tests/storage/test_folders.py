@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from doxa.cli.models import check
 from doxa.data.atomic import Busy, locked
 from doxa.errors import BadModel, DoxaError, UsageError
 from doxa.model import Model
@@ -65,6 +66,8 @@ def test_large_models_are_compared_with_their_checksums_by_check_alone(folder, m
     folders.check_files(folder, files)
     with pytest.raises(BadModel, match="checksum"):
         folders.check_files(folder, files, everything=True)
+    with pytest.raises(BadModel, match="checksum"):
+        check(folder)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

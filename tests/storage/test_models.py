@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 
 from doxa.calibration.thresholds import Thresholds
@@ -11,7 +12,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.errors import BadModel, UsageError
 from doxa.inference import judge
 from doxa.model import Model, fit
-from doxa.storage import folders
+from doxa.storage import folders, models
 from tests.model_folders import forge, manifest, part
 from tests.worlds import beliefs, board, model_of_facts
 
@@ -105,6 +106,26 @@ def test_an_existing_model_is_replaced_only_by_force(model, folder):
     model.save(folder, force=True)
     assert Model.load(folder).settings == model.settings
     assert [path.name for path in folder.parent.iterdir()] == ["m"]
+
+
+def test_a_panic_of_polars_is_a_damaged_model(folder, monkeypatch):
+    def panics(*_):
+        raise pl.exceptions.PanicException("range end index 9 out of range")
+
+    monkeypatch.setattr(models, "read_texts", panics)
+    with pytest.raises(BadModel, match="not a whole model"):
+        Model.load(folder)
+
+
+def test_a_full_disk_met_by_polars_leaves_the_old_model(model, folder, monkeypatch):
+    def full(*_, **__):
+        raise pl.exceptions.ComputeError("IO error: No space left on device (os error 28)")
+
+    before = manifest(folder)
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", full)
+    with pytest.raises(BadModel, match="no space left on device"):
+        model.save(folder, force=True)
+    assert manifest(folder) == before
 
 
 @pytest.mark.parametrize("name", ["weights", "facts", "entities"])

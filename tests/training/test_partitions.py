@@ -387,3 +387,16 @@ def test_partitions_are_fixed_when_a_run_is_resumed(tmp_path):
     with pytest.raises(UsageError, match="partitions=3"):
         other.resume(Checkpoint.load(path))
     assert Settings().partitions == 0
+
+
+def test_damaged_files_of_an_epoch_are_refused_when_a_run_is_resumed(tmp_path):
+    path = tmp_path / "c.safetensors"
+    run = loop_of(tmp_path / "files", checkpoint=path, validate=lambda: 0.5)
+    run.run()
+    name = run.steps.storage.read_note(f"{run.steps.current}/epoch.json")["files"][0]
+    file = Path(run.steps.storage.path(name))
+    content = bytearray(file.read_bytes())
+    content[-3] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(BadFile, match="is damaged: its checksum is another one"):
+        loop_of(tmp_path / "files", checkpoint=path).resume(Checkpoint.load(path))

@@ -6,6 +6,7 @@ alone. Local files are mapped into memory; of other storage whole files are read
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
+from doxa.data.atomic import to_disk
 from doxa.errors import BadFile, UsageError
 
 Columns = dict[str, NDArray[Any]]
@@ -72,6 +74,16 @@ class Storage:
                     return {key: stored.get_tensor(key)[:0] for key in kept}
                 return {key: stored.get_slice(key)[start:end] for key in kept}
         except (OSError, SafetensorError, KeyError, ValueError) as fault:
+            raise BadFile(f"cannot read {self.path(name)} of a partitioned run: {fault}") from fault
+
+    def checksum(self, name: str) -> str:
+        """The SHA-256 of a file, which is on the disk when this returns."""
+        try:
+            if self.is_local:
+                to_disk(Path(self.path(name)))
+            with self._system.open(self.path(name), "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as fault:
             raise BadFile(f"cannot read {self.path(name)} of a partitioned run: {fault}") from fault
 
     def write_note(self, name: str, content: Mapping[str, Any]) -> None:

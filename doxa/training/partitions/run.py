@@ -154,8 +154,17 @@ class PartitionedRun:
     def _finish(self, folder: str, epoch: int, files: list[str]) -> None:
         """Write what makes the files of an epoch whole."""
         self.storage.write(f"{folder}/{SHARED}", self.shared.tables)
-        self.storage.write_note(f"{folder}/{NOTE}", {"epoch": epoch, "entities": self.pbe.entities, "files": files})
+        sums = {name: self.storage.checksum(name) for name in (*files, f"{folder}/{SHARED}")}
+        note = {"epoch": epoch, "entities": self.pbe.entities, "files": files, "sha256": sums}
+        self.storage.write_note(f"{folder}/{NOTE}", note)
+        self.storage.checksum(f"{folder}/{NOTE}")
         self.current = folder
+
+    def _check(self, folder: str) -> None:
+        """Refuse the files of an epoch that are not as they were written; those of earlier versions have no sums."""
+        for name, expected in self.storage.read_note(f"{folder}/{NOTE}").get("sha256", {}).items():
+            if self.storage.checksum(name) != expected:
+                raise BadFile(f"{self.storage.path(name)} of a partitioned run is damaged: its checksum is another one")
 
     def _files(self, folder: str) -> list[str]:
         return list(self.storage.read_note(f"{folder}/{NOTE}")["files"])
@@ -189,6 +198,8 @@ class PartitionedRun:
             place = files.get("storage") or "the model folder"
             raise BadFile(f"the partitions of this run are in {place}", "resume it with the same storage")
         self.current, self.best = str(files["epoch"]), str(files["best"])
+        for folder in sorted({self.current, self.best} - {""}):
+            self._check(folder)
         self._load()
 
 
