@@ -22,7 +22,10 @@ RETRY = {"Retry-After": "1"}
 
 @dataclass(frozen=True)
 class Limits:
-    """What a server accepts. `rate` is requests per second and client, `burst` how many of them may come at once."""
+    """What a server accepts. `rate` is requests per second and client, `burst` how many of them may come at once.
+
+    `audited` and `searched` are scores that one audit, or one search for new beliefs, may compute.
+    """
 
     body_bytes: int = 16 * 2**20
     upload_bytes: int = 2**30
@@ -35,6 +38,7 @@ class Limits:
     batch: int = 10_000
     answers: int = 1_000_000
     audited: int = 3_000_000_000
+    searched: int = 10_000_000_000
     query_length: int = 20_000
 
     def check_batch(self, count: int, top: int = 1) -> None:

@@ -51,7 +51,7 @@ def manifest(address: str, name: str) -> dict[str, Any]:
         "identifierSpace": "urn:doxa:entity:",
         "schemaSpace": "urn:doxa:relation:",
         "defaultTypes": [TYPE],
-        "view": {"url": f"{page}/#/entity/{{{{id}}}}"},
+        "view": {"url": f"{page}/#/entity?name={{{{id}}}}"},
         "preview": {"url": f"{address}/preview?id={{{{id}}}}", "width": 400, "height": 200},
         "suggest": {kind: service(f"/suggest/{kind}") for kind in ("entity", "property", "type")},
         "extend": {"propose_properties": service("/properties"), "property_settings": SETTINGS},

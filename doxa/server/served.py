@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from doxa.errors import CannotAnswer
 from doxa.model import Model
 from doxa.server.name_index import NameIndex
 from doxa.slots import ENTITY_SLOTS, Slot
+
+if TYPE_CHECKING:
+    from doxa.calibration.candidates import Pools
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +52,13 @@ class Served:
     def relations(self) -> NameIndex:
         """The index of relation names, ordered by number of facts."""
         return NameIndex(self.model.vocabularies.relations.names, self.model.known.counts)
+
+    @cached_property
+    def pools(self) -> Pools:
+        """The candidates of each slot of each relation, which tell the cost of a search."""
+        from doxa.calibration.candidates import Pools
+
+        return Pools(self.model.trained_facts)
 
     @property
     def _degrees(self) -> Any:

@@ -59,4 +59,5 @@ class ToolRoute:
     def _make(self) -> StreamableHTTPSessionManager:
         from doxa.server.tools import http_sender, sessions_of, tool_server
 
-        return sessions_of(tool_server(self.context.source, http_sender, self.context.slow.run))
+        context = self.context
+        return sessions_of(tool_server(context.source, http_sender, context.slow.run, context.limits.searched))

@@ -16,6 +16,8 @@ from pydantic import Field
 
 from doxa import __version__
 from doxa.errors import DoxaError
+from doxa.server.completion import new_beliefs, require_affordable
+from doxa.server.problems import Refused
 from doxa.server.schemas import LONGEST_NAME
 from doxa.server.security import Principal
 from doxa.server.served import Source
@@ -38,19 +40,23 @@ def tool_server(
     source: Source,
     sender: Callable[[ToolContext], Principal],
     run: Callable[[Work], Awaitable[Any]] = in_thread,
+    searched: int | None = None,
 ) -> MCPServer:
-    """The tools of a source. `sender` says who calls; `run` runs what takes long."""
+    """The tools of a source. `sender` says who calls; `run` runs what takes long.
+
+    `searched` are the scores that one search for new beliefs may compute; None = no limit.
+    """
     server: MCPServer = MCPServer("doxa", instructions=ABOUT, version=__version__, log_level="WARNING")
 
     async def result(work: Work) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = await run(work)
-        except DoxaError as fault:
+        except (DoxaError, Refused) as fault:
             raise ToolError(str(fault)) from fault
         return answer
 
     _add_questions(server, source, result)
-    _add_search(server, source, result)
+    _add_search(server, source, result, searched)
 
     @server.tool()
     async def propose(
@@ -102,7 +108,9 @@ def _add_questions(server: MCPServer, source: Source, result: Callable[[Work], A
         return await result(work)
 
 
-def _add_search(server: MCPServer, source: Source, result: Callable[[Work], Awaitable[dict[str, Any]]]) -> None:
+def _add_search(
+    server: MCPServer, source: Source, result: Callable[[Work], Awaitable[dict[str, Any]]], searched: int | None
+) -> None:
     @server.tool()
     async def similar(entity: Name, top: Count = 10) -> dict[str, Any]:
         """The entities most similar to one."""
@@ -118,8 +126,13 @@ def _add_search(server: MCPServer, source: Source, result: Callable[[Work], Awai
         """The most credible beliefs that the knowledge base lacks, about some entities or relations or all."""
 
         def work() -> Any:
-            model = source.current.model
-            return model.complete(entities=entities, relations=relations, min_credence=min_credence, top=top).as_dict()
+            served = source.current
+            if searched is not None:
+                require_affordable(served, entities, relations, searched)
+            new = new_beliefs(
+                source, served, entities=entities, relations=relations, min_credence=min_credence, top=top
+            )
+            return new.as_dict()
 
         return await result(work)
 

@@ -39,6 +39,34 @@ def test_an_audit_that_takes_too_long_is_refused(folder):
         assert (response.status_code, "name an entity" in response.json()["hints"][0]) == (413, True)
 
 
+def test_a_search_that_takes_too_long_is_refused(folder, model):
+    from fastapi.testclient import TestClient
+
+    from doxa.server.app import create_app
+    from doxa.server.completion import search_cost
+    from doxa.server.limits import Limits
+    from doxa.server.served import Served, Source
+
+    served, relation = Served(model, "1"), model.vocabularies.relations[0]
+    whole, part = search_cost(served, (), ()), search_cost(served, (), [relation])
+    corner = next(one for one in model.vocabularies.entities.names if one == "0,0")
+    assert (
+        part
+        < whole
+        == len(model.vocabularies.entities)
+        * sum(served.pools.cost(one) for one in range(len(model.vocabularies.relations)))
+    )
+    assert 0 < search_cost(served, [corner], ()) <= whole
+    with TestClient(create_app(Source(folder), limits=Limits(searched=part)), base_url="http://127.0.0.1") as client:
+        response = client.get("/api/v1/complete")
+        assert (response.status_code, "name an entity" in response.json()["hints"][0]) == (413, True)
+        assert client.get("/api/v1/complete", params={"relation": relation}).status_code == 200
+        called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "complete", "arguments": {}}}
+        accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+        result = client.post("/mcp", json=called, headers=accepted).json()["result"]
+        assert (result["isError"], "takes too long" in result["content"][0]["text"]) == (True, True)
+
+
 def test_map_and_models(client, model):
     drawn = client.get("/api/v1/map", params={"most": 10}).json()
     assert len(drawn["entities"]) == 10

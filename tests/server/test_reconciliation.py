@@ -30,6 +30,7 @@ def test_the_manifest_has_what_the_specification_requires(client):
     service = manifest["extend"]["propose_properties"]
     proposed = client.get(service["service_url"] + service["service_path"], params={"type": "entity"}).json()
     assert rules.Proposal.model_validate(proposed).properties
+    assert manifest["view"]["url"] == "http://127.0.0.1/#/entity?name={{id}}"
     assert client.get(manifest["preview"]["url"].replace("{{id}}", "3,3")).status_code == 200
 
 

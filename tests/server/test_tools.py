@@ -70,6 +70,19 @@ def test_each_tool_answers_and_errors_are_the_library_s(folder, model):
     assert "read-only" in refused.content[0].text
 
 
+def test_complete_offers_nothing_that_is_decided(kb):
+    source = StoreSource(kb)
+    (result,) = called(source, [("complete", {"min_credence": 0, "top": 1000})])
+    offered = [(one["head"], one["relation"], one["tail"]) for one in result.structured_content["proposals"]]
+    assert offered
+    assert not any(kb.holds(*triple) for triple in offered)
+    kb.decide(*offered[0], "reject")
+    kb.decide(*offered[1], "accept")
+    (result,) = called(source, [("complete", {"min_credence": 0, "top": 1000})])
+    then = [(one["head"], one["relation"], one["tail"]) for one in result.structured_content["proposals"]]
+    assert then == offered[2:]
+
+
 def test_a_proposal_goes_to_the_review_queue_and_nowhere_else(kb):
     source = StoreSource(kb)
     source.refresh()

@@ -16,6 +16,7 @@ from doxa.errors import DoxaError
 from doxa.model import Model
 from doxa.server import schemas
 from doxa.server.batches import NDJSON
+from doxa.server.completion import new_beliefs, require_affordable
 from doxa.server.context import API, Context, Parts, by_version, encoded
 from doxa.server.problems import PROBLEMS, Refused, of_error
 from doxa.server.routes.names import facts_of
@@ -58,20 +59,20 @@ async def complete(
     """The most credible new beliefs as lines of JSON: lines with `progress` while the search goes on, then one line per
     `proposal`, the most credible first, and a last line with the `summary`, or with the `problem` that ended it.
     Closing the connection ends the search."""
-    source, model = parts.source, parts.source.current.model
-    model.vocabularies.entities.require(entity)
-    model.vocabularies.relations.require(relation)
-    model.must_answer("classification")
+    source, served = parts.source, parts.source.current
+    served.model.must_answer("classification")
+    await parts.slow.run(require_affordable, served, entity, relation, parts.limits.searched)
 
     def search(report: Callable[[SearchProgress], None]) -> dict[str, Any]:
-        return model.complete(
+        return new_beliefs(
+            source,
+            served,
             entities=entity,
             relations=relation,
             min_credence=min_credence,
             top=top,
             base_rate=base_rate,
             contradicting=contradicting,
-            exclude=source.settled(),
             report=report,
         ).as_dict()
 
