@@ -11,8 +11,9 @@ import polars as pl
 
 from doxa.errors import CannotAnswer
 from doxa.model import Model
-from doxa.server.served import Served, Source, manifest_version
+from doxa.server.served import Change, Served, Source, manifest_version
 from doxa.storage.store.knowledge_base import KnowledgeBase
+from doxa.storage.store.log import STATUS
 from doxa.storage.store.publishing import ModelVersion
 
 TRIPLE = ["head", "relation", "tail"]
@@ -25,6 +26,7 @@ class StoreSource(Source):
         super().__init__(Path())
         self.kb: KnowledgeBase = kb
         self._settled: tuple[int, pl.DataFrame] | None = None
+        self._changes: tuple[tuple[str, int], list[Change]] | None = None
         self._loading = threading.Lock()
 
     @property
@@ -72,8 +74,38 @@ class StoreSource(Source):
             self._settled = snapshot, self.kb.settled()
         return self._settled[1]
 
+    def changes(self) -> list[Change]:
+        served, last = self.current, self.kb.snapshot()
+        key = (served.version, last)
+        if self._changes is None or self._changes[0] != key:
+            first = self.kb.models.get(served.number).snapshot if served.number is not None else last
+            self._changes = key, decided_between(self.kb, first, last)
+        return self._changes[1]
+
     def store(self) -> KnowledgeBase:
         return self.kb
+
+
+def decided_between(kb: KnowledgeBase, first: int, last: int) -> list[Change]:
+    """The beliefs that were decided after a snapshot, in the order of the last decision about each."""
+    changes: dict[tuple[str, ...], Change] = {}
+
+    def note(row: dict[str, Any], tail: str, holds: bool) -> None:
+        triple = (row["head"], row["relation"], tail)
+        changes.pop(triple, None)
+        changes[triple] = Change(*triple, holds, row["decision"], row["curator"])
+
+    entries = kb.entries(last - first) if last > first else pl.DataFrame()
+    for row in entries.iter_rows(named=True):
+        if row["decision"] <= first or not row["effective"] or row["head"] is None:
+            continue
+        if row["verdict"] in STATUS:
+            note(row, row["tail"], STATUS[row["verdict"]] > 0)
+            if row["replacement"] is not None:
+                note(row, row["replacement"], True)
+        elif row["verdict"] == "undo" and row["undoes"] <= first:
+            note(row, row["tail"], kb.holds(row["head"], row["relation"], row["tail"]))
+    return list(changes.values())
 
 
 def version_dict(version: ModelVersion) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -106,6 +106,17 @@ def manifest_version(folder: Path) -> str:
     return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()[:16]
 
 
+class Change(NamedTuple):
+    """A belief that was decided since the model in use was trained: whether it holds now, and who decided that."""
+
+    head: str
+    relation: str
+    tail: str
+    holds: bool
+    decision: int
+    curator: str
+
+
 class Source:
     """What a server serves: the model of a folder. `current` is replaced as a whole, so that no request waits."""
 
@@ -158,6 +169,10 @@ class Source:
     def settled(self) -> pl.DataFrame | None:
         """The beliefs that need no proposal, beside those the model knows."""
         return None
+
+    def changes(self) -> list[Change]:
+        """The beliefs that were decided since the model in use was trained."""
+        return []
 
     def store(self) -> Any:
         """The knowledge base to write to; a model folder has none."""

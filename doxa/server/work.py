@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from doxa.errors import UsageError
-from doxa.model import Model
+from doxa.model import TASKS, Model
 from doxa.storage.store.knowledge_base import KnowledgeBase
 
 Report = Callable[[float, str], None]
@@ -70,8 +70,13 @@ def evaluate(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tup
     beliefs = kb.beliefs("test")
     if not len(beliefs):
         raise UsageError("the test split is empty")
-    report(0.0, "evaluation")
-    result = Model.load(kb.models.folder_of(version)).evaluate(beliefs, report=lambda task: report(0.5, task))
+    steps = (*TASKS, "popularity")
+
+    def begun(task: str) -> None:
+        done = steps.index(task)
+        report(done / len(steps), f"{task}, step {done + 1} of {len(steps)}")
+
+    result = Model.load(kb.models.folder_of(version)).evaluate(beliefs, report=begun)
     return f"version {version.id} on {len(beliefs):,} beliefs of the test split", {
         "version": version.id, "beliefs": len(beliefs), "evaluation": result.as_dict(),
     }  # fmt: skip

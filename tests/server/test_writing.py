@@ -38,8 +38,11 @@ def test_a_review_with_prefetched_proposals(store, tokens, queue, kb):
     assert [one["credence"] for one in then] == [0.8, 0.7]
     again = store.post(f"/api/v1/review/{number}/decide", headers=me, json={"verdict": "reject"})
     assert (again.status_code, "already decided by curator" in again.json()["detail"]) == (409, True)
+    assert store.get(f"/api/v1/review/{number}", headers=me).json()["state"] == "decided"
     undone = store.post("/api/v1/review/undo", headers=me, json={})
     assert undone.json()["decision"] > decided.json()["decision"]
+    assert undone.json()["proposal"] == number
+    assert store.get(f"/api/v1/review/{number}", headers=me).json()["state"] == "open"
     assert not kb.holds("0,0", "right", "5,5")
     stats = store.get("/api/v1/review/stats").json()
     assert (stats["verdicts"], stats["queue"]["open"]) == ({}, 3)
@@ -71,6 +74,32 @@ def test_beliefs_are_added_retracted_and_have_a_history(store, tokens, kb):
     assert store.get("/api/v1/beliefs/log", params={"last": 1}).json()["decisions"][0]["verdict"] == "undo"
     missing = store.post("/api/v1/beliefs/retract", headers=headers, json=belief | {"tail": "9,9"})
     assert missing.status_code == 404
+
+
+def test_changes_are_what_was_decided_since_the_model_in_use(store, tokens, queue, kb, folder):
+    me, first, second = tokens["curator"], ("0,0", "right", "1,0"), ("0,0", "right", "5,5")
+
+    def changes(**about):
+        rows = store.get("/api/v1/beliefs/changes", params=about).json()["changes"]
+        return [((one["head"], one["relation"], one["tail"]), one["holds"], one["curator"]) for one in rows]
+
+    assert changes() == []
+    body = dict(zip(("head", "relation", "tail"), first, strict=True))
+    retracted = store.post("/api/v1/beliefs/retract", headers=me, json=body).json()
+    number = store.post(NEXT, headers=me).json()["proposals"][0]["id"]
+    store.post(f"/api/v1/review/{number}/decide", headers=me, json={"verdict": "replace", "replacement": "2,5"})
+    replaced = [(second, False, "curator"), (("0,0", "right", "2,5"), True, "curator")]
+    assert changes() == [(first, False, "curator"), *replaced]
+    assert changes(entity="1,0") == [(first, False, "curator")]
+    store.post("/api/v1/beliefs/undo", headers=me, json=retracted)
+    assert changes() == replaced
+    again = kb.retract(*first)
+    Model.load(folder).save(kb.place.path.parent / "second")
+    kb.models.register(kb.place.path.parent / "second", kb.snapshot(), state="candidate", parent=1)
+    store.post("/api/v1/models/2/publish", headers=tokens["admin"])
+    assert changes() == []
+    kb.undo(again)
+    assert changes() == [(first, True, "owner")]
 
 
 def test_import_by_upload_is_all_or_nothing_and_undoable(store, tokens, kb):
@@ -109,6 +138,16 @@ def test_compare_lists_the_decisions_between_two_versions(store, tokens, kb, fol
     kb.models.register(folder, kb.snapshot(), state="candidate")
     changed = store.get("/api/v1/models/compare", params={"a": 1, "b": 2}).json()
     assert [one["tail"] for one in changed["decisions"]] == ["4,4"]
+
+
+def test_evaluation_reports_the_steps_that_are_done(kb):
+    reports = []
+    work.run(kb, "evaluate", {}, lambda share, what: reports.append((share, what)))
+    shares = [share for share, _ in reports]
+    assert reports[0] == (0.0, "entity, step 1 of 6")
+    assert len(shares) > 2
+    assert shares == sorted(set(shares))
+    assert reports[-1] == (5 / 6, "popularity, step 6 of 6")
 
 
 @pytest.mark.parametrize("kind", ["complete", "audit", "evaluate", "update"])

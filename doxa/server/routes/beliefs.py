@@ -86,6 +86,23 @@ class HistoryOut(LogOut):
     assertions: list[dict[str, Any]]
 
 
+class ChangeOut(schemas.Lenient):
+    """A belief that was decided since the model in use was trained, and whether it holds now."""
+
+    head: str
+    relation: str
+    tail: str
+    holds: bool
+    decision: int
+    curator: str
+
+
+class ChangesOut(schemas.Lenient):
+    """Beliefs that were decided since the model in use was trained, in the order of the decisions."""
+
+    changes: list[ChangeOut]
+
+
 @router.post("", response_model=DecisionOut, summary="Add a belief")
 async def add(parts: Parts, who: Curator, belief: NewBelief) -> Response:
     """State a belief."""
@@ -132,6 +149,23 @@ async def status(parts: Parts, who: Reader) -> Response:
     sizes = await parts.quick(kb.status)
     sizes.pop("live_model", None)
     return as_json(sizes)
+
+
+@router.get("/changes", response_model=ChangesOut, summary="What was decided since the model was trained")
+async def changes(
+    parts: Parts,
+    who: Reader,
+    entity: str | None = Query(None, max_length=schemas.LONGEST_NAME, description="Only beliefs about it."),
+) -> Response:
+    """Beliefs that were added, accepted, rejected, retracted or restored since the model in use was trained. What is
+    known, probable or suspect comes from the model, which learns these decisions with the next update."""
+    parts.source.store()
+
+    def work() -> Any:
+        about = [one for one in parts.source.changes() if entity is None or entity in (one.head, one.tail)]
+        return {"changes": [one._asdict() for one in about]}
+
+    return as_json(await parts.quick(work))
 
 
 UPLOAD = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}

@@ -45,6 +45,12 @@ class DecisionOut(schemas.Lenient):
     decision: int
 
 
+class UndoneOut(DecisionOut):
+    """The number of the undo in the log, and the proposal that is open again, if the decision was about one."""
+
+    proposal: int | None
+
+
 class ProposalOut(schemas.Lenient):
     """A belief to review."""
 
@@ -58,6 +64,7 @@ class ProposalOut(schemas.Lenient):
     evidence: dict[str, Any]
     mentions: list[dict[str, Any]]
     leased_until: int
+    state: Literal["open", "decided", "withdrawn"]
 
 
 class Released(schemas.Lenient):
@@ -132,15 +139,17 @@ async def release(parts: Parts, who: Curator, number: Number) -> Response:
     return as_json({"proposal": number})
 
 
-@router.post("/undo", response_model=DecisionOut, summary="Undo a decision")
+@router.post("/undo", response_model=UndoneOut, summary="Undo a decision")
 async def undo(parts: Parts, who: Curator, what: UndoIn) -> Response:
     """Undo the curator's last review, or a decision by its number; its proposal is open again."""
     kb = parts.signed(who)
 
     def work() -> Any:
         if what.decision is None:
-            return {"decision": kb.queue.undo_last(note=what.note)}
-        return {"decision": kb.undo(what.decision, note=what.note)}
+            number = kb.queue.undo_last(note=what.note)
+        else:
+            number = kb.undo(what.decision, note=what.note)
+        return {"decision": number, "proposal": kb.queue.proposal_of(number)}
 
     return as_json(await parts.quick(work))
 

@@ -41,7 +41,8 @@ QUOTES = 5
 class Proposal:
     """A belief to review: `kind` is missing (not yet known) or suspect (known, but doubtful).
 
-    `suggestion` is a likelier tail, `evidence` says what the model has to say, `mentions` what sources state.
+    `suggestion` is a likelier tail, `evidence` says what the model has to say, `mentions` what sources state. `state`
+    is open, decided or withdrawn.
     """
 
     id: int
@@ -54,6 +55,7 @@ class Proposal:
     evidence: dict[str, Any]
     mentions: list[dict[str, Any]]
     leased_until: int
+    state: str
 
     @property
     def triple(self) -> tuple[str, str, str]:
@@ -191,7 +193,7 @@ class ReviewQueue:
         mentions = [dict(one) for one in connection.execute(stated).mappings()]
         return Proposal(
             row.id, row.kind, row.head, row.relation, row.tail, row.credence, row.suggested,
-            json.loads(row.evidence) if row.evidence else {}, mentions, row.leased_until or 0,
+            json.loads(row.evidence) if row.evidence else {}, mentions, row.leased_until or 0, row.state,
         )  # fmt: skip
 
     def release(self, number: int) -> None:
@@ -268,6 +270,14 @@ class ReviewQueue:
             if last is None:
                 raise UsageError(f"no review by {me!r} to undo", "name the reviewer: --as NAME")
             return log.undo(connection, last, me, note)
+
+    def proposal_of(self, number: int) -> int | None:
+        """The proposal that a decision is about; that of the undone decision, if the decision is an undo."""
+        with self.kb.reading() as connection:
+            row = log.get(connection, number)
+            while row.undoes is not None:
+                row = log.get(connection, row.undoes)
+            return None if row.proposal_id is None else int(row.proposal_id)
 
     def counts(self) -> dict[str, int]:
         """How many proposals are open, leased, decided and withdrawn."""
