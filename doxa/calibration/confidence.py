@@ -94,7 +94,8 @@ def confidence_of_facts(facts: TripleIndex, train: Beliefs, valid: Beliefs | Non
 
     NaN for a fact without confidence; of length 0 where no fact has any.
     """
+    if np.isnan(train.confidence).all() and (valid is None or np.isnan(valid.positives().confidence).all()):
+        return np.zeros(0)
     of_train = np.full(len(facts), np.nan)
     np.fmax.at(of_train, facts.rows_of(train.triples), train.confidence)
-    confidence = of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])
-    return np.zeros(0) if np.isnan(confidence).all() else confidence
+    return of_train if valid is None else np.concatenate([of_train, valid.positives().confidence])

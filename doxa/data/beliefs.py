@@ -23,6 +23,9 @@ from doxa.slots import Slot
 FIRST_ROWS = 20
 """Beliefs that a notebook shows."""
 
+CHECKED_ROWS = 2**20
+"""Rows that a checksum takes up at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
@@ -248,8 +251,15 @@ class Beliefs:
 
     def uses_all_names(self) -> bool:
         """Whether every entity and relation of the vocabulary occurs."""
-        entities, relations = len(np.union1d(self.head, self.tail)), len(np.unique(self.relation))
-        return (entities, relations) == (len(self.vocabularies.entities), len(self.vocabularies.relations))
+        relations = np.zeros(len(self.vocabularies.relations), bool)
+        relations[self.relation] = True
+        return bool(self.named_entities().all() and relations.all())
+
+    def named_entities(self) -> NDArray[np.bool_]:
+        """Whether each entity of the vocabulary occurs, in any slot; all names must be known."""
+        named = np.zeros(len(self.vocabularies.entities), bool)
+        named[self.head] = named[self.tail] = True
+        return named
 
     def compact(self) -> Beliefs:
         """The same beliefs in vocabularies of only the names they use."""
@@ -302,9 +312,15 @@ class Beliefs:
         """SHA-256 of all that training reads, by name and in order; a model keeps it as its origin."""
         digest = hashlib.sha256()
         for vocabulary in (self.vocabularies.entities, self.vocabularies.relations, self.vocabularies.words):
-            digest.update("\n".join(vocabulary.names.to_list()).encode())
-        for column in (self.triples, self.mention.values, self.mention.offsets, self.confidence):
-            digest.update(np.ascontiguousarray(column).tobytes())
+            for start in range(0, len(vocabulary), CHECKED_ROWS):
+                digest.update(b"\n" * bool(start))
+                digest.update("\n".join(vocabulary.names[start : start + CHECKED_ROWS].to_list()).encode())
+        for start in range(0, len(self), CHECKED_ROWS):
+            rows = slice(start, start + CHECKED_ROWS)
+            digest.update(np.stack([self.head[rows], self.relation[rows], self.tail[rows]], axis=1).tobytes())
+        for column in (self.mention.values, self.mention.offsets, self.confidence):
+            for start in range(0, len(column), CHECKED_ROWS):
+                digest.update(column[start : start + CHECKED_ROWS].tobytes())
         return digest.hexdigest()
 
 

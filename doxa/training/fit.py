@@ -333,7 +333,7 @@ def _enlarged(train: Beliefs, valid: Beliefs, settings: Settings) -> tuple[Belie
 
 def _check(beliefs: Beliefs, settings: Settings) -> Settings:
     """Refuse beliefs that nothing can be trained on; the settings without the terms that they cannot train."""
-    entities = len(np.union1d(beliefs.head, beliefs.tail))
+    entities = int(beliefs.named_entities().sum())
     if entities < 2:
         raise UsageError(f"the beliefs name {entities} entit{'y' if entities == 1 else 'ies'}; at least 2 are needed")
     if settings.objective == "confidence" and np.isnan(beliefs.confidence).all():

@@ -34,9 +34,17 @@ def constrain(pbe: PBE, entity_norm: str) -> None:
 
 
 class RowOptimizer:
-    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for."""
+    """Moves each parameter against its gradient; `constraints` are by the names of the tables they hold for.
 
-    def __init__(self, module: nn.Module, constraints: Mapping[str, float] | None = None) -> None:
+    `state` are the tensors that the optimizer goes on with and moves in place; new ones where there are none.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        constraints: Mapping[str, float] | None = None,
+        state: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self.parameters = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.constraints = constraints or {}
         self.tables: Mapping[str, RowGradient] = {}
@@ -79,9 +87,6 @@ class RowOptimizer:
     def state(self) -> dict[str, Tensor]:
         return {}
 
-    def adopt(self, state: Mapping[str, Tensor]) -> None:
-        """Use these tensors themselves as the state from now on."""
-
     def load(self, state: dict[str, Tensor]) -> None:
         for name, tensor in self.state().items():
             tensor.copy_(state[name])
@@ -96,10 +101,14 @@ class RowAdagrad(RowOptimizer):
     """
 
     def __init__(
-        self, module: nn.Module, constraints: Mapping[str, float] | None = None, epsilon: float = 1e-10
+        self,
+        module: nn.Module,
+        constraints: Mapping[str, float] | None = None,
+        state: Mapping[str, Tensor] | None = None,
+        epsilon: float = 1e-10,
     ) -> None:
         super().__init__(module, constraints)
-        self.sums = {name: torch.zeros_like(p) for name, p in self.parameters.items()}
+        self.sums = {name: torch.zeros_like(p) if state is None else state[name] for name, p in self.parameters.items()}
         self.epsilon, self.count = epsilon, torch.zeros(())
 
     def move(self, name: str, values: Tensor, gradient: Tensor, rate: float) -> None:
@@ -115,9 +124,6 @@ class RowAdagrad(RowOptimizer):
 
     def state(self) -> dict[str, Tensor]:
         return self.sums
-
-    def adopt(self, state: Mapping[str, Tensor]) -> None:
-        self.sums = {name: state[name] for name in self.sums}
 
 
 class RowSGD(RowOptimizer):

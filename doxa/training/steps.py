@@ -6,10 +6,12 @@ All randomness is a function of (seed, epoch) or (seed, step), so step n is the 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+from torch import Tensor
 
 from doxa.config import Settings
 from doxa.data.batch import Batch
@@ -36,11 +38,13 @@ class Part:
     """That the steps are those of a part of a larger model: of the entities of one or two partitions.
 
     `stream` tells the random numbers of this part from those of others. `pool` are the sizes that the pools of
-    candidates have in the whole model. `facts` are the known facts of the whole, for settings that need any.
+    candidates have in the whole model. `sums` is the state of the optimizer, moved in place. `facts` are the known
+    facts of the whole, for settings that need any.
     """
 
     stream: tuple[int, ...]
     pool: tuple[int, int, int]
+    sums: Mapping[str, Tensor]
     facts: TripleIndex | None = None
 
 
@@ -55,7 +59,8 @@ class Steps:
         self._stream = part.stream if part is not None else ()
         if part is None:
             constrain(pbe, settings.entity_norm)
-        self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm))
+        sums = part.sums if part is not None else None
+        self.optimizer = OPTIMIZERS[settings.optimizer](pbe, constraints(pbe, settings.entity_norm), sums)
         weighting = term_weighting(settings, lambda: self._facts)
         self._sparse = SparseStep(pbe, settings, weighting)
         self.in_parts = pbe.score.by_vectors and settings.share_candidates

@@ -27,7 +27,7 @@ import polars as pl
 import torch
 
 import doxa
-from doxa.data.beliefs import Beliefs
+from doxa.data.beliefs import Beliefs, no_confidence
 from doxa.data.mentions import Ragged
 from doxa.data.vocabulary import Vocabularies, Vocabulary
 from doxa.systems import assemble, build, recipe
@@ -148,11 +148,11 @@ def generated(count: int, entities: int) -> Beliefs:
     ]
     head, tail = (random.integers(0, entities, count) for _ in range(2))
     relation = random.integers(0, RELATIONS, count)
-    return Beliefs(Vocabularies(*names), head, relation, tail, Ragged.empty(count), np.full(count, np.nan))
+    return Beliefs(Vocabularies(*names), head, relation, tail, Ragged.empty(count), no_confidence(count))
 
 
 class Watch:
-    """Peak anonymous memory of this process and of Ray's workers, looked at twice a second."""
+    """Peak anonymous memory of this process and of Ray's workers, looked at 20 times a second."""
 
     def __init__(self) -> None:
         self.peaks = {"peak_anonymous_gb": 0.0, "peak_anonymous_gb_of_a_worker": 0.0}
@@ -166,7 +166,7 @@ class Watch:
         return {name: round(peak, 3) for name, peak in self.peaks.items() if peak}
 
     def _look(self) -> None:
-        while not self._stopped.wait(0.5):
+        while not self._stopped.wait(0.05):
             self._note("peak_anonymous_gb", os.getpid())
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
@@ -181,7 +181,7 @@ class Watch:
         except OSError:
             return
         anonymous = next((int(line.split()[1]) for line in lines if line.startswith("RssAnon")), 0)
-        self.peaks[name] = max(self.peaks[name], anonymous / 2**20)
+        self.peaks[name] = max(self.peaks[name], 1024 * anonymous / 1e9)
 
 
 if __name__ == "__main__":

@@ -130,9 +130,10 @@ def test_a_run_survives_a_killed_worker_and_a_killed_node(cluster, tmp_path, cap
     assert state.finished
     assert "its task is run again" in caplog.text
     storage = Storage(str(tmp_path / "ray"))
-    files = storage.read_note("epoch-00002/epoch.json")["files"]
-    ids = np.concatenate([storage.read(name, ["id"])["id"] for name in files])
+    note = storage.read_note("epoch-00002/epoch.json")
+    ids = np.concatenate([storage.read(name, ["id"])["id"] for name in note["files"]])
     assert np.array_equal(np.sort(ids), np.arange(200_000))
+    assert sorted(note["tasks"]) == list(range(len(note["tasks"]))), "a task is in the files once"
     assert state.curve[-1].loss == pytest.approx(undisturbed.curve[-1].loss, rel=0.05)
 
 

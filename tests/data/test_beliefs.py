@@ -1,5 +1,6 @@
 """Beliefs, vocabularies and splits."""
 
+import hashlib
 import pickle
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from doxa.data import beliefs as module
 from doxa.data import vocabulary
 from doxa.data.beliefs import Beliefs
 from doxa.data.splits import split
@@ -125,6 +127,17 @@ def test_checksum_depends_on_names_and_order():
     assert one.checksum() == same.checksum()
     assert one.checksum() != beliefs([("a", "r", "b"), ("b", "r", "d")]).checksum()
     assert one.checksum() != one.take(np.array([1, 0])).checksum()
+
+
+def test_a_checksum_is_that_of_all_rows_at_once(monkeypatch):
+    some = beliefs([("a", "r", "b", "x y", 0.5), ("b", "s", "c", "y z", 1.0), ("c", "s", "d", "", 0.25)], FIVE)
+    names = [some.vocabularies.entities, some.vocabularies.relations, some.vocabularies.words]
+    parts = ["\n".join(each.names.to_list()).encode() for each in names]
+    parts += [each.tobytes() for each in (some.triples, some.mention.values, some.mention.offsets, some.confidence)]
+    expected = hashlib.sha256(b"".join(parts)).hexdigest()
+    for rows in (1, 2, 100):
+        monkeypatch.setattr(module, "CHECKED_ROWS", rows)
+        assert some.checksum() == expected
 
 
 def test_beliefs_with_unknown_names_are_not_written_as_others():

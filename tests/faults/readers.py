@@ -26,8 +26,11 @@ SECONDS, PATIENCE = 10, 60
 MEMORY, MEMORY_PER_BYTE = 2**30, 20
 """Bytes of memory that reading may take, and more per byte of the file."""
 
-PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-"""Whose memory is measured: the process that reads, and those that it starts."""
+RUNNING = "running children"
+PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN, RUNNING)
+"""Whose time and memory are measured: the process that reads, and those that it starts, ended and running."""
+
+TICKS = os.sysconf("SC_CLK_TCK")
 
 BATCH = 50
 """Files per message to a child."""
@@ -47,9 +50,31 @@ def mutated(number, seed, whole):
     return form, name, (flipped if chance.random() < 0.3 else damaged)(content, chance)
 
 
+def children():
+    """The numbers of the processes that this one started and that have not ended."""
+    return [
+        int(number)
+        for thread in Path("/proc/self/task").iterdir()
+        for number in (thread / "children").read_text().split()
+    ]
+
+
 def peak(who):
-    """The largest memory so far in bytes: of this process, or of the largest of its ended children."""
+    """The largest memory so far in bytes: of this process, or of the largest of its children, ended or running."""
+    if who == RUNNING:
+        states = [Path(f"/proc/{number}/status").read_text() for number in children()]
+        return (
+            max((int(state.split("VmHWM:")[1].split()[0]) for state in states if "VmHWM:" in state), default=0) * 1024
+        )
     return resource.getrusage(who).ru_maxrss * 1024
+
+
+def processor_seconds():
+    """The processor seconds of this process and of its children, ended and running."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    states = [Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split() for number in children()]
+    running = sum(int(state[11]) + int(state[12]) for state in states) / TICKS
+    return time.process_time() + ended.ru_utime + ended.ru_stime + running
 
 
 def read_batch(numbers, seed, whole, report):
@@ -58,9 +83,9 @@ def read_batch(numbers, seed, whole, report):
         for number in numbers:
             form, name, content = mutated(number, seed, whole)
             report(number)
-            began, before = time.process_time(), [peak(who) for who in PROCESSES]
+            began, before = processor_seconds(), [peak(who) for who in PROCESSES]
             fault = attempt(form, name, content, Path(folder))
-            seconds, after = time.process_time() - began, [peak(who) for who in PROCESSES]
+            seconds, after = processor_seconds() - began, [peak(who) for who in PROCESSES]
             text = "" if fault is None else f"{type(fault).__name__}: {str(fault)[:120]}"
             grown = max(new if new > old else 0 for old, new in zip(before, after, strict=True))
             if grown > MEMORY + MEMORY_PER_BYTE * len(content):
@@ -155,13 +180,25 @@ def keep(number, seed, whole):
     return path
 
 
+def replayed():
+    """The files of the corpus, which were faults once, read again; returns those that are."""
+    faults = []
+    with tempfile.TemporaryDirectory() as folder:
+        for path in sorted(CORPUS.iterdir()):
+            form, _, name = path.name.split("-", 2)
+            fault = attempt(form, name, path.read_bytes(), Path(folder))
+            faults += [] if fault is None else [f"{path}: {type(fault).__name__}: {str(fault)[:120]}"]
+    return faults
+
+
 def run(files, seed, workers=1):
-    """Read so many damaged files; returns the faults, each as text, and figures."""
+    """Read so many damaged files, and those of the corpus; returns the faults, each as text, and figures."""
     print(f"seed {seed}", flush=True)
     whole = list(seeds())
     readers = Readers(seed, whole)
     readers.run(list(range(files)), workers)
-    faults = [f"file {number}, {keep(number, seed, whole)}: {text}" for number, text in sorted(readers.faults.items())]
+    faults = replayed()
+    faults += [f"file {number}, {keep(number, seed, whole)}: {text}" for number, text in sorted(readers.faults.items())]
     print(*faults, sep="\n")
     counts = Counter(whole[number % len(whole)][0] for number in range(files))
     print(f"seed {seed}: {files:,} files ({', '.join(f'{form} {n:,}' for form, n in counts.items())})")

@@ -230,9 +230,10 @@ def test_entities_are_neither_lost_nor_trained_in_two_places(tmp_path):
     loop = loop_of(tmp_path)
     loop.run()
     storage = Storage(str(tmp_path))
-    files = storage.read_note("epoch-00004/epoch.json")["files"]
-    ids = np.concatenate([storage.read(name, ["id"])["id"] for name in files])
+    note = storage.read_note("epoch-00004/epoch.json")
+    ids = np.concatenate([storage.read(name, ["id"])["id"] for name in note["files"]])
     assert sorted(ids) == list(range(loop.pbe.entities))
+    assert sorted(note["tasks"]) == list(range(len(sequence(3))))
 
 
 def test_a_model_folder_trained_in_partitions_holds_nothing_else(tmp_path):

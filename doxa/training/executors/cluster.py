@@ -101,6 +101,12 @@ class RayCluster:
         run.start()
 
     def run_epoch(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
+        try:
+            yield from self._tasks_of(steps, fraction)
+        except self._ray.exceptions.RayError as fault:
+            raise DoxaError(f"the cluster was lost: {str(fault).partition(chr(10))[0]}", "start it again") from fault
+
+    def _tasks_of(self, steps: range, fraction: Fraction) -> Iterator[EpochProgress]:
         ray, run = self._ray, self.run
         epoch = run.begin(steps.start // run.per_epoch, tournament(run.partitions))
         ray.get(self._owner.new_epoch.remote(run.shared.tables))
@@ -152,8 +158,11 @@ class RayCluster:
             return
         self.usage.update(usage)
         for partition, name, part in zip(task.pair, names, parts, strict=False):
+            if partition in epoch.versions:  # no task reads it any more, not even one that is started again
+                self.run.storage.remove(epoch.versions[partition])
             epoch.versions[partition] = name
             tasks.cached[partition] = part
+        epoch.done.append(task.number)
 
     def stop(self) -> None:
         if not self._stopped:

@@ -61,6 +61,7 @@ class Partitioned:
                 self._warm = True
             yield from training.run(fraction, lambda: self._stopped)
         self._in_memory = dict(zip(task.pair, training.versions, strict=True))
+        epoch.done.append(task.number)
 
     def _write(self, epoch: Epoch, needed: set[int]) -> None:
         """Write the partitions in memory that the next task does not need."""

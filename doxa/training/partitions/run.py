@@ -50,13 +50,14 @@ FOLDER = re.compile(rf"{START}|epoch-\d{{5,}}b*")
 
 @dataclass
 class Epoch:
-    """An epoch under way: its tasks, and the latest version of every partition that has one."""
+    """An epoch under way: its tasks, the latest version of every partition that has one, and the tasks in these."""
 
     number: int
     folder: str
     tasks: list[Task]
     cut_files: list[str]
     versions: dict[int, str] = field(default_factory=dict)
+    done: list[int] = field(default_factory=list)
 
     def read_partition(self, storage: Storage, partition: int) -> Columns:
         """The latest version of a partition; at the start of an epoch it is gathered from the files of the cut."""
@@ -144,18 +145,19 @@ class PartitionedRun:
                 self.storage.write(name, epoch.read_partition(self.storage, partition))
                 epoch.versions[partition] = name
         before = self.current
-        self._finish(epoch.folder, epoch.number + 1, [epoch.versions[each] for each in range(self.partitions)])
+        files = [epoch.versions[each] for each in range(self.partitions)]
+        self._finish(epoch.folder, epoch.number + 1, files, epoch.done)
         kept = {name.rpartition("/")[2] for name in self._files(self.current)} | {NOTE, SHARED}
         for name in set(self.storage.names(epoch.folder)) - kept:
             self.storage.remove(f"{epoch.folder}/{name}")
         remove_epochs(self.storage, {self.current, before, self.best})
         self._load()
 
-    def _finish(self, folder: str, epoch: int, files: list[str]) -> None:
-        """Write what makes the files of an epoch whole."""
+    def _finish(self, folder: str, epoch: int, files: list[str], tasks: Sequence[int] = ()) -> None:
+        """Write what makes the files of an epoch whole; `tasks` are the numbers of those trained, in their order."""
         self.storage.write(f"{folder}/{SHARED}", self.shared.tables)
         sums = {name: self.storage.checksum(name) for name in (*files, f"{folder}/{SHARED}")}
-        note = {"epoch": epoch, "entities": self.pbe.entities, "files": files, "sha256": sums}
+        note = {"epoch": epoch, "entities": self.pbe.entities, "files": files, "tasks": list(tasks), "sha256": sums}
         self.storage.write_note(f"{folder}/{NOTE}", note)
         self.storage.checksum(f"{folder}/{NOTE}")
         self.current = folder

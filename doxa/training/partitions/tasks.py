@@ -47,8 +47,7 @@ class TaskRun:
         self._pbe, self._sums, ids = local_model(settings, sizes, parts, shared)
         stream = task.pair if settings.partitions > 1 else ()
         known = None if facts is None else LocalFacts(facts, ids)
-        self._steps = Steps(self._pbe, beliefs, settings, Part(stream, sizes.pool, known))
-        self._steps.optimizer.adopt(self._sums)
+        self._steps = Steps(self._pbe, beliefs, settings, Part(stream, sizes.pool, self._sums, known))
         self._steps.threads = threads
         self._batch = settings.batch_size
 
