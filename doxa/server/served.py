@@ -6,11 +6,12 @@ import hashlib
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from doxa.data.beliefs import Beliefs
@@ -59,6 +60,15 @@ class Served:
         from doxa.calibration.candidates import Pools
 
         return Pools(self.model.trained_facts)
+
+    def known(self, triples: Sequence[tuple[str, str, str]]) -> list[bool]:
+        """Which of these beliefs the model knows."""
+        if not triples:
+            return []
+        beliefs = Beliefs.of(list(triples)).encode(self.model.vocabularies)
+        known = np.zeros(len(triples), bool)
+        known[beliefs.seen] = self.model.known.contains(*beliefs.triples[beliefs.seen].T)
+        return list(known.tolist())
 
     @property
     def _degrees(self) -> Any:

@@ -64,6 +64,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(scope="session")
+def model(folder: Path) -> Model:
+    return Model.load(folder)
+
+
 def proposals(count: int = 36) -> pl.DataFrame:
     """Steps that are wrong: from every square to the one that is two to the right, the most credible first."""
     squares = [f"{x},{y}" for x in range(SIZE - 2) for y in range(SIZE)]
@@ -178,6 +183,16 @@ def visit(browser) -> Iterator[Callable]:
         assert not unexpected
         assert page.evaluate("window.hacked") is None
         page.context.close()
+
+
+def faults_of_access(page) -> list[str]:
+    """The serious faults that axe finds on a page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    report = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in report if one["impact"] in ("serious", "critical")
+    ]
 
 
 def settled(page) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.browser.conftest import settled
+from tests.browser.conftest import faults_of_access, settled
 
 
 def number_of(page) -> int:
@@ -97,6 +97,43 @@ def test_undo_reload_and_deep_link(site, visit, kb):
     assert kb.queue.decisions()["verdict"].to_list() == ["unsure", "accept"]
 
 
+def test_backspace_undoes_decisions_of_an_earlier_sitting(site, visit, kb):
+    from playwright.sync_api import expect
+
+    page = visit(site, "#/review", complaints=("422",))
+    settled(page)
+    first = number_of(page)
+    page.keyboard.press("a")
+    saved(page)
+    card = kb.queue.get(first)
+    assert kb.holds(*card.triple)
+    page.goto(f"{site}/#/ask")
+    page.goto(f"{site}/#/review")
+    page.reload()
+    settled(page)
+    assert number_of(page) != first
+    page.keyboard.press("Backspace")
+    expect(page.locator(".toast")).to_contain_text("Undone")
+    expect(page.locator(".card-top a")).to_have_text(f"#{first}")
+    expect(page.locator(".stats")).to_contain_text("0 of 36 decided")
+    assert not kb.holds(*card.triple)
+    page.keyboard.press("Backspace")
+    expect(page.locator(".toast").last).to_contain_text("nothing to undo")
+    page.keyboard.press("a")
+    saved(page)
+    assert kb.queue.decisions()["verdict"].to_list() == ["accept"]
+
+
+def test_a_link_to_a_decided_proposal_says_so(site, visit, kb):
+    from playwright.sync_api import expect
+
+    kb.queue.decide(30, "accept")
+    page = visit(site, "#/review?id=30")
+    settled(page)
+    expect(page.locator(".toast")).to_contain_text("Proposal 30 is already decided")
+    assert number_of(page) != 30
+
+
 def test_another_tail_is_right(site, visit, kb):
     page = visit(site, "#/review")
     settled(page)
@@ -109,6 +146,7 @@ def test_another_tail_is_right(site, visit, kb):
 
 
 def test_reject_can_be_canceled(site, visit, kb):
+    """The reasons to reject are accessible, too."""
     from playwright.sync_api import expect
 
     page = visit(site, "#/review")
@@ -116,6 +154,7 @@ def test_reject_can_be_canceled(site, visit, kb):
     first = number_of(page)
     page.keyboard.press("x")
     expect(page.get_by_role("group", name="Reason")).to_be_visible()
+    assert not faults_of_access(page)
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Accept")).to_be_visible()
     assert number_of(page) == first

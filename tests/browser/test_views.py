@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote, urlencode
+
 import pytest
 
-from tests.browser.conftest import HOSTILE, LONG, NAMES, RIGHT_TO_LEFT, SCRIPT, settled
+from tests.browser.conftest import HOSTILE, LONG, NAMES, PATH, RIGHT_TO_LEFT, SCRIPT, faults_of_access, settled
 
 VIEWS = {
     "start": "#/ask",
@@ -22,16 +24,10 @@ VIEWS = {
 @pytest.mark.parametrize("style", ["wide light", "narrow dark"])
 @pytest.mark.parametrize("view", VIEWS)
 def test_view_fits_and_is_accessible(site, visit, view, style):
-    from axe_playwright_python.sync_playwright import Axe
-
     page = visit(site, VIEWS[view], narrow="narrow" in style, dark="dark" in style)
     settled(page)
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    serious = [
-        f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found if one["impact"] in ("serious", "critical")
-    ]
-    assert not serious
+    assert not faults_of_access(page)
 
 
 @pytest.mark.parametrize("name", HOSTILE, ids=["script", "image", "quotes", "right-to-left", "long", "path", "link"])
@@ -145,12 +141,89 @@ def test_suspects_retract_and_undo(site, visit, kb):
 
     page = visit(site, VIEWS["suspects"])
     row = page.locator(".rows > li").first
-    row.get_by_role("button", name="Retract").click()
-    expect(row.locator(".retract")).to_have_text("Retracted")
     before = len(kb.beliefs())
-    page.get_by_role("button", name="Undo").click()
+    row.get_by_role("button", name="Retract").click()
+    expect(row.locator(".retract")).to_have_text("Undo")
+    assert len(kb.beliefs()) < before
+    page.reload()
+    expect(row).to_contain_text("retracted")
+    row.get_by_role("button", name="Undo").click()
     expect(row.locator(".retract")).to_have_text("Retract")
-    assert len(kb.beliefs()) == before + 1
+    assert len(kb.beliefs()) == before
+    page.reload()
+    expect(row.locator(".retract")).to_have_text("Retract")
+
+
+def test_entity_marks_what_was_decided_since_the_model(site, visit, kb, model):
+    from playwright.sync_api import expect
+
+    names = model.vocabularies
+    head, relation, tail = next(
+        (names.entities[h], names.relations[r], names.entities[t])
+        for h, r, t in model.known.triples.tolist()
+        if names.entities[h] not in HOSTILE and kb.holds(names.entities[h], names.relations[r], names.entities[t])
+    )
+    other = next(name for name in names.entities.names if not kb.holds(head, relation, name) and name not in HOSTILE)
+    kb.retract(head, relation, tail)
+    kb.add(head, relation, other)
+    page = visit(site, f"#/entity?{urlencode({'name': head})}")
+    settled(page)
+    chips = page.locator(".known-facts li")
+    expect(chips.filter(has_text="retracted")).to_contain_text(tail[:20])
+    expect(chips.filter(has_text=f"{other}accepted")).to_be_visible()
+
+
+@pytest.mark.parametrize("view", ["ask", "entity", "suspects"])
+def test_open_explanations_are_in_the_address(site, visit, view):
+    from playwright.sync_api import expect
+
+    page = visit(site)
+    less_credible = lambda url: url.replace("min_credence=0.2", "min_credence=0")  # noqa: E731
+    page.route("**/complete?*", lambda route: route.continue_(url=less_credible(route.request.url)))
+    page.goto(site + "/" + VIEWS[view].partition("&why")[0])
+    settled(page)
+    buttons = page.locator(".expand")
+    shown = min(buttons.count(), 2)
+    assert shown
+    for place in range(shown):
+        buttons.nth(place).click()
+    page.reload()
+    settled(page)
+    expect(page.locator(".expand[aria-expanded=true]")).to_have_count(shown)
+    expect(page.locator(".reason .verdict")).to_have_count(shown)
+    for place in range(shown):
+        buttons.nth(place).click()
+    assert "why=" not in page.url
+
+
+def test_a_link_of_reconciliation_opens_the_entity(site, visit):
+    from playwright.sync_api import expect
+
+    page = visit(site)
+    pattern = page.request.get(f"{site}/api/v1/reconcile").json()["view"]["url"]
+    for name in ("3,1", PATH):
+        page.goto(pattern.replace("{{id}}", quote(name, safe="")))
+        expect(page.locator("h1 bdi")).to_have_text(name)
+        settled(page)
+
+
+def test_hidden_groups_and_absent_entities_of_the_map(site, visit):
+    from playwright.sync_api import expect
+
+    page = visit(site, VIEWS["map"])
+    settled(page)
+    count = page.locator(".map-side .note").last
+    expect(count).to_contain_text("36 entities")
+    group = page.locator(".swatch").first
+    group.click()
+    page.wait_for_url("**hide=*")
+    expect(count).not_to_contain_text("36 entities")
+    page.reload()
+    expect(group).to_have_attribute("aria-pressed", "false")
+    expect(count).not_to_contain_text("36 entities")
+    page.get_by_label("Find an entity", exact=True).fill("nowhere")
+    page.keyboard.press("Enter")
+    expect(page.locator(".toast")).to_contain_text("The map does not show nowhere")
 
 
 def point_at_the_middle(page, name):
@@ -194,6 +267,8 @@ def test_model_figures_sorting_and_comparison(site, visit):
     expect(page.get_by_role("img", name="Learning curve: validation metric by epoch")).to_be_visible()
     page.get_by_role("link", name="Relation", exact=True).click()
     expect(page.locator("tbody th").first).to_have_text("right")
+    expect(page.locator("thead th.relation")).to_have_attribute("aria-sort", "ascending")
+    expect(page.locator("thead th[aria-sort]")).to_have_count(1)
     page.get_by_role("button", name="What changed").click()
     page.wait_for_url("**compare=1%2C2*")
     expect(page.get_by_role("row", name="mrr")).to_contain_text("+0.25")
@@ -213,6 +288,7 @@ def test_theme_help_and_keys(site, visit):
     settled(page)
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("go to the first field")
+    assert not faults_of_access(page)
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("s")

@@ -99,7 +99,12 @@ def test_changes_are_what_was_decided_since_the_model_in_use(store, tokens, queu
     store.post("/api/v1/models/2/publish", headers=tokens["admin"])
     assert changes() == []
     kb.undo(again)
-    assert changes() == [(first, True, "owner")]
+    kb.add("0,0", "up", "somewhere new")
+    assert changes() == [(first, True, "owner"), (("0,0", "up", "somewhere new"), True, "owner")]
+    model = Model.load(folder)
+    knows = model.judge([first]).as_dict()["beliefs"][0]["known"]
+    rows = store.get("/api/v1/beliefs/changes").json()["changes"]
+    assert [one["known"] for one in rows] == [knows, False]
 
 
 def test_import_by_upload_is_all_or_nothing_and_undoable(store, tokens, kb):

@@ -87,12 +87,13 @@ class HistoryOut(LogOut):
 
 
 class ChangeOut(schemas.Lenient):
-    """A belief that was decided since the model in use was trained, and whether it holds now."""
+    """A belief that was decided since the model in use was trained: whether it holds now, and the model knows it."""
 
     head: str
     relation: str
     tail: str
     holds: bool
+    known: bool
     decision: int
     curator: str
 
@@ -163,7 +164,8 @@ async def changes(
 
     def work() -> Any:
         about = [one for one in parts.source.changes() if entity is None or entity in (one.head, one.tail)]
-        return {"changes": [one._asdict() for one in about]}
+        known = parts.source.current.known([(one.head, one.relation, one.tail) for one in about])
+        return {"changes": [one._asdict() | {"known": it_is} for one, it_is in zip(about, known, strict=True)]}
 
     return as_json(await parts.quick(work))
 

@@ -145,11 +145,9 @@ async def undo(parts: Parts, who: Curator, what: UndoIn) -> Response:
     kb = parts.signed(who)
 
     def work() -> Any:
-        if what.decision is None:
-            number = kb.queue.undo_last(note=what.note)
-        else:
-            number = kb.undo(what.decision, note=what.note)
-        return {"decision": number, "proposal": kb.queue.proposal_of(number)}
+        number, note = what.decision, what.note
+        undo = kb.queue.undo_last(note=note) if number is None else kb.undo(number, note=note)
+        return {"decision": undo, "proposal": kb.queue.proposal_of(undo)}
 
     return as_json(await parts.quick(work))
 

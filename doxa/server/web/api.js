@@ -69,7 +69,9 @@ export function recall(path, params) {
 /** The answer to a POST with a JSON body. */
 export async function post(path, body, params, { keepalive = false } = {}) {
   const options = { method: "POST", keepalive };
-  if (body !== undefined) Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+  if (body !== undefined) {
+    Object.assign(options, { body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+  }
   return (await send(address(path, params), options)).json();
 }
 

@@ -1,10 +1,13 @@
-// The desk of a reviewer: proposals in hand, decisions saved in the background, undo. No decision waits for the network.
+// The desk of a reviewer: proposals in hand, decisions saved in the background, undo. No decision waits for a server.
 
 import { Problem, get, post } from "./api.js";
 
 const IN_HAND = 8, FEW = 5;
 
-/** Proposals of one order. `changed` is called when there is something new to draw, `failed` with what was not saved. */
+/**
+ * Proposals of one order. `changed` is called when there is something new to draw, `failed` with what was not saved,
+ * `undone` with the proposal whose decision was undone, or with null where there is nothing to undo.
+ */
 export class Desk {
   constructor(order) {
     this.order = order;
@@ -19,6 +22,7 @@ export class Desk {
     this.exhausted = false;
     this.changed = () => {};
     this.failed = () => {};
+    this.undone = () => {};
     this.line = Promise.resolve();
     this.settled = new Set();
   }
@@ -33,17 +37,22 @@ export class Desk {
     return times.length < 2 ? null : ((times.length - 1) * 60000) / Math.max(times.at(-1) - times[0], 1);
   }
 
-  /** Put the proposal of a link on top. */
+  /** Put the proposal of a link on top; one that is decided is refused. */
   async bring(number) {
     await this.fill();
-    if (this.current?.id === number) return;
-    const place = this.cards.findIndex((card) => card.id === number);
-    if (place > 0) this.cards.unshift(...this.cards.splice(place, 1));
-    else {
-      const card = await get(`review/${number}`);
-      if (card.state === undefined || card.state === "open") this.cards.unshift(card);
+    const inHand = this.cards.find((card) => card.id === number);
+    const card = inHand ?? (await get(`review/${number}`));
+    if (card.state !== "open" || this.settled.has(number)) {
+      const state = card.state === "open" ? "decided" : card.state;
+      throw new Problem(409, `Proposal ${number} is already ${state}.`);
     }
+    this.#putOnTop(card);
     this.changed();
+  }
+
+  #putOnTop(card) {
+    this.settled.delete(card.id);
+    this.cards = [card, ...this.cards.filter((one) => one.id !== card.id)];
   }
 
   /** Get more proposals before they are needed. */
@@ -83,19 +92,18 @@ export class Desk {
     return entry;
   }
 
-  /** Take the last decision back; its proposal is on top again. */
+  /** Take the last decision back, of this sitting or of an earlier one; its proposal is on top again. */
   undo() {
     const entry = this.history.pop();
-    if (!entry) return null;
+    if (!entry) return void this.#enqueue(() => this.#undoEarlier());
     this.times.pop();
-    this.settled.delete(entry.card.id);
-    this.cards.unshift(entry.card);
+    this.#putOnTop(entry.card);
     if (entry.state === "waiting") {
       entry.state = "canceled";
       this.unsaved -= 1;
     } else this.#enqueue(() => this.#takeBack(entry));
     this.changed();
-    return entry;
+    this.undone(entry.card);
   }
 
   #enqueue(work) {
@@ -106,11 +114,12 @@ export class Desk {
     if (entry.state === "canceled") return;
     entry.state = "sent";
     try {
-      const { verdict, reason, replacement } = entry;
-      const body = Object.fromEntries(Object.entries({ verdict, reason, replacement }).filter(([, value]) => value !== null));
-      entry.decision = (await persistent(() => post(`review/${entry.card.id}/decide`, body, {}, { keepalive: true }))).decision;
+      const { verdict, reason, replacement } = entry, all = Object.entries({ verdict, reason, replacement });
+      const body = Object.fromEntries(all.filter(([, value]) => value !== null));
+      const path = `review/${entry.card.id}/decide`;
+      entry.decision = (await persistent(() => post(path, body, {}, { keepalive: true }))).decision;
       entry.state = "saved";
-      if (this.queue) this.queue = { ...this.queue, open: Math.max(0, this.queue.open - 1), decided: this.queue.decided + 1 };
+      this.#count(1);
     } catch (fault) {
       entry.state = "failed";
       this.history = this.history.filter((one) => one !== entry);
@@ -124,7 +133,29 @@ export class Desk {
     if (entry.state !== "saved") return;
     await persistent(() => post("review/undo", { decision: entry.decision }));
     entry.state = "undone";
-    if (this.queue) this.queue = { ...this.queue, open: this.queue.open + 1, decided: Math.max(0, this.queue.decided - 1) };
+    this.#count(-1);
+  }
+
+  /** Undo the reviewer's last decision before this sitting. Sent once: sent again, it would undo the one before. */
+  async #undoEarlier() {
+    let undone;
+    try {
+      undone = await post("review/undo", {});
+    } catch (fault) {
+      if (fault.status !== 422) throw fault;
+      return void this.undone(null);
+    }
+    const card = await get(`review/${undone.proposal}`);
+    this.#putOnTop(card);
+    this.#count(-1);
+    this.undone(card);
+  }
+
+  /** Move proposals from open to decided in the figures of the queue. */
+  #count(decided) {
+    if (!this.queue) return;
+    const { open, decided: before } = this.queue;
+    this.queue = { ...this.queue, open: Math.max(0, open - decided), decided: Math.max(0, before + decided) };
   }
 }
 
@@ -134,7 +165,8 @@ async function persistent(work) {
     try {
       return await work();
     } catch (fault) {
-      if (!(fault instanceof Problem) || (fault.status !== 0 && fault.status !== 429 && fault.status < 500)) throw fault;
+      const passing = fault instanceof Problem && (fault.status === 0 || fault.status === 429 || fault.status >= 500);
+      if (!passing) throw fault;
       await new Promise((resume) => setTimeout(resume, pause));
     }
   }

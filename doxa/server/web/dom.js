@@ -6,8 +6,9 @@ function fill(element, options, children) {
   for (const [name, value] of Object.entries(options ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name === "vars") for (const [key, one] of Object.entries(value)) element.style.setProperty(`--${key}`, one);
-    else if (name === "value") element.value = value;
+    else if (name === "vars") {
+      for (const [key, one] of Object.entries(value)) element.style.setProperty(`--${key}`, one);
+    } else if (name === "value") element.value = value;
     else element.setAttribute(name, value === true ? "" : String(value));
   }
   element.append(...flat(children));

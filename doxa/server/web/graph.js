@@ -22,12 +22,17 @@ export function graph(name, facts, missing) {
   const inward = chosen(all.filter((fact) => fact.tail === name).map((fact) => ({ ...fact, other: fact.head })), name);
   const outward = chosen(all.filter((fact) => fact.head === name).map((fact) => ({ ...fact, other: fact.tail })), name);
   const rows = Math.max(inward.length, outward.length, 2), height = rows * ROW + 24, middle = height / 2;
-  const svg = s("svg", { class: "graph", viewBox: `0 0 ${WIDTH} ${height}`, role: "group", "aria-label": `Neighborhood of ${clip(name, 60)}` });
+  const svg = s("svg", {
+    class: "graph", viewBox: `0 0 ${WIDTH} ${height}`, role: "group", "aria-label": `Neighborhood of ${clip(name, 60)}`,
+  });
   const edges = s("g", {}), nodes = s("g", {});
   const side = (list, x, anchor) => list.forEach((fact, index) => {
-    const y = middle + (index - (list.length - 1) / 2) * ROW, bend = (x + WIDTH / 2) / 2, shift = anchor === "end" ? -11 : 11;
-    edges.append(s("path", { class: fact.proposed ? "edge proposed" : "edge", d: `M${x} ${y} C${bend} ${y} ${bend} ${middle} ${WIDTH / 2} ${middle}` }));
-    nodes.append(s("a", { href: link("entity", { name: fact.other }) }, s("title", {}, clip(`${fact.head} · ${fact.relation} · ${fact.tail}`, 300)),
+    const y = middle + (index - (list.length - 1) / 2) * ROW;
+    const bend = (x + WIDTH / 2) / 2, shift = anchor === "end" ? -11 : 11;
+    const curve = `M${x} ${y} C${bend} ${y} ${bend} ${middle} ${WIDTH / 2} ${middle}`;
+    edges.append(s("path", { class: fact.proposed ? "edge proposed" : "edge", d: curve }));
+    nodes.append(s("a", { href: link("entity", { name: fact.other }) },
+      s("title", {}, clip(`${fact.head} · ${fact.relation} · ${fact.tail}`, 300)),
       s("circle", { class: fact.proposed ? "node proposed" : "node", cx: x, cy: y, r: 5 }),
       s("text", { class: "node-name", x: x + shift, y: y - 1, "text-anchor": anchor }, clip(fact.other, 23)),
       s("text", { class: "edge-name", x: x + shift, y: y + 13, "text-anchor": anchor }, clip(fact.relation, 28))));

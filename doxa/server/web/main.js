@@ -13,7 +13,11 @@ import * as suspects from "./views/suspects.js";
 
 const VIEWS = { ask, entity, review, suspects, map, model };
 const LETTERS = { a: "ask", e: "entity", r: "review", s: "suspects", p: "map", m: "model" };
-const GENERAL = [["g then a e r s p m", "go to Ask, Entity, Review, Suspects, Map, Model"], ["/", "go to the first field"], ["?", "show these keys"]];
+const GENERAL = [
+  ["g then a e r s p m", "go to Ask, Entity, Review, Suspects, Map, Model"],
+  ["/", "go to the first field"],
+  ["?", "show these keys"],
+];
 
 const main = document.getElementById("main"), nav = document.getElementById("nav");
 const page = { me: { name: "", role: null, writable: false } };
@@ -21,7 +25,9 @@ let shown = { name: null, view: null }, chord = 0;
 
 function drawNav() {
   const titles = { ask: "Ask", entity: "Entity", review: "Review", suspects: "Suspects", map: "Map", model: "Model" };
-  put(nav, Object.keys(VIEWS).map((name) => h("a", { href: link(name), "aria-current": shown.name === name ? "page" : null, class: "tab" }, titles[name])));
+  const current = (name) => (shown.name === name ? "page" : null);
+  put(nav, Object.keys(VIEWS).map((name) =>
+    h("a", { href: link(name), "aria-current": current(name), class: "tab" }, titles[name])));
 }
 
 async function show() {
@@ -55,7 +61,8 @@ function help() {
   const keys = [...GENERAL, ...(shown.view?.keys ?? [])];
   const dialog = h("dialog", { class: "help", "aria-labelledby": "help-title", onclose: () => dialog.remove() },
     h("h2", { id: "help-title" }, "Keys"),
-    h("dl", { class: "keys" }, keys.map(([names, what]) => [h("dt", {}, names.split(" ").map((one) => one === "then" ? " then " : key(one))), h("dd", {}, what)])),
+    h("dl", { class: "keys" }, keys.map(([names, what]) => [
+      h("dt", {}, names.split(" ").map((one) => (one === "then" ? " then " : key(one)))), h("dd", {}, what)])),
     h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, "Close")));
   document.body.append(dialog);
   dialog.showModal();
@@ -87,7 +94,9 @@ function theme() {
   };
   button.addEventListener("click", () => {
     document.documentElement.dataset.theme = current() === "dark" ? "light" : "dark";
-    try { localStorage.setItem("doxa-theme", document.documentElement.dataset.theme); } catch { /* storage is switched off */ }
+    try {
+      localStorage.setItem("doxa-theme", document.documentElement.dataset.theme);
+    } catch { /* storage is switched off */ }
     draw();
   });
   dark.addEventListener("change", draw);
@@ -102,7 +111,8 @@ async function start() {
   try {
     page.me = await get("me");
     const { name, role, writable } = page.me;
-    put(document.getElementById("who"), role ? h("bdi", {}, name) : "no access", h("small", {}, writable ? role : "read-only"));
+    const rights = h("small", {}, writable ? role : "read-only");
+    put(document.getElementById("who"), role ? h("bdi", {}, name) : "no access", rights);
   } catch (fault) {
     put(main, problem(fault));
     return;

@@ -6,11 +6,13 @@ export function here() {
   return { view: path || "ask", params: new URLSearchParams(query) };
 }
 
-/** The address of a view with parameters; empty ones are left out. */
+/** The address of a view with parameters; empty ones are left out, and a list is a repeated parameter. */
 export function link(view, params = {}) {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
-    if (value !== null && value !== undefined && value !== "") query.append(name, value);
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== null && one !== undefined && one !== "") query.append(name, one);
+    }
   }
   const text = query.toString();
   return `#/${view}${text ? `?${text}` : ""}`;
@@ -28,3 +30,18 @@ export function go(view, params = {}, { replace = false } = {}) {
 
 /** Change the address without showing anything new. */
 export const mark = (view, params) => history.replaceState(null, "", link(view, params));
+
+/** The values of a repeated parameter of the present view; the address follows when one is set or taken out. */
+export function repeated(name) {
+  const values = new Set(here().params.getAll(name));
+  function set(value, present) {
+    if (present) values.add(value);
+    else values.delete(value);
+    const { view, params } = here();
+    params.delete(name);
+    for (const one of values) params.append(name, one);
+    const query = params.toString();
+    history.replaceState(null, "", `#/${view}${query ? `?${query}` : ""}`);
+  }
+  return { has: (value) => values.has(value), set };
+}

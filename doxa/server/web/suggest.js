@@ -6,14 +6,18 @@ import { debounced, h, put, whole } from "./dom.js";
 let fields = 0;
 
 /** A labeled field for the name of an entity or a relation; `onchoose` is called with a chosen name. */
-export function nameField({ label, kind = "entity", value = "", placeholder = "", onchoose = () => {}, hideLabel = false }) {
+export function nameField(options) {
+  const { label, kind = "entity", value = "", placeholder = "", onchoose = () => {}, hideLabel = false } = options;
   const id = `names-${(fields += 1)}`;
   const input = h("input", {
     type: "text", id, value, placeholder, autocomplete: "off", spellcheck: "false", autocapitalize: "off",
     role: "combobox", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": `${id}-list`, dir: "auto",
   });
-  const list = h("ul", { class: "suggestions", id: `${id}-list`, role: "listbox", "aria-label": `${label}: suggestions`, hidden: true });
-  const box = h("div", { class: "field" }, h("label", { for: id, class: hideLabel ? "hidden" : "" }, label), input, list);
+  const list = h("ul", {
+    class: "suggestions", id: `${id}-list`, role: "listbox", "aria-label": `${label}: suggestions`, hidden: true,
+  });
+  const caption = h("label", { for: id, class: hideLabel ? "hidden" : "" }, label);
+  const box = h("div", { class: "field" }, caption, input, list);
   let names = [], active = -1, request = null;
 
   function close() {
@@ -39,20 +43,24 @@ export function nameField({ label, kind = "entity", value = "", placeholder = ""
     } else input.removeAttribute("aria-activedescendant");
   }
 
+  function option(match, index) {
+    const count = match.match === "similar" ? "similar" : whole(match.facts);
+    return h("li", {
+      role: "option", id: `${id}-${index}`, "aria-selected": "false",
+      onmousedown: (event) => { event.preventDefault(); choose(match.name); },
+    }, h("bdi", {}, match.name), h("span", { class: "count" }, count));
+  }
+
   async function search() {
     request?.abort();
     request = new AbortController();
     try {
-      const found = await get("names", { q: input.value.slice(0, 1000), kind, limit: 8 }, { signal: request.signal });
-      names = found.names;
+      ({ names } = await get("names", { q: input.value.slice(0, 1000), kind, limit: 8 }, { signal: request.signal }));
     } catch {
       return;
     }
     if (document.activeElement !== input) return;
-    put(list, names.map((match, index) => h("li", {
-      role: "option", id: `${id}-${index}`, "aria-selected": "false",
-      onmousedown: (event) => { event.preventDefault(); choose(match.name); },
-    }, h("bdi", {}, match.name), h("span", { class: "count" }, match.match === "similar" ? "similar" : `${whole(match.facts)}`))));
+    put(list, names.map(option));
     list.hidden = names.length === 0 || (names.length === 1 && names[0].name === input.value);
     input.setAttribute("aria-expanded", String(!list.hidden));
     active = -1;

@@ -27,7 +27,8 @@ export const badge = (text, kind = "") => h("span", { class: `badge ${kind}` }, 
 export const key = (name) => h("kbd", {}, name);
 
 /** Something that is being worked on. */
-export const waiting = (text = "Loading …") => h("p", { class: "waiting", role: "status" }, h("span", { class: "pulse", "aria-hidden": "true" }), text);
+export const waiting = (text = "Loading …") =>
+  h("p", { class: "waiting", role: "status" }, h("span", { class: "pulse", "aria-hidden": "true" }), text);
 
 /** What went wrong, and what to do next. */
 export function problem(fault) {
@@ -43,7 +44,8 @@ export const empty = (...children) => h("div", { class: "empty" }, ...children);
 
 /** A section with a heading; `note` stands beside it. */
 export function section(title, note, ...children) {
-  return h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", {}, title), note ? h("span", { class: "note" }, note) : null), ...children);
+  const head = h("div", { class: "head" }, h("h2", {}, title), note ? h("span", { class: "note" }, note) : null);
+  return h("section", { class: "panel" }, head, ...children);
 }
 
 /** Fill an element with what a promise brings: waiting, then the result or the problem. */
@@ -62,7 +64,11 @@ export async function load(element, promise, draw, text) {
 /** A short message at the edge of the page. */
 export function toast(text, { kind = "", action = null } = {}) {
   const note = h("div", { class: `toast ${kind}` }, h("span", {}, text));
-  if (action) note.append(h("button", { type: "button", onclick: () => { note.remove(); action.run(); } }, action.label));
+  const chosen = () => {
+    note.remove();
+    action.run();
+  };
+  if (action) note.append(h("button", { type: "button", onclick: chosen }, action.label));
   const place = document.getElementById("toasts");
   place.append(note);
   while (place.childElementCount > 3) place.firstElementChild.remove();

@@ -9,25 +9,45 @@ let buttons = 0;
 /** Ask for an explanation before it is needed. */
 export const prefetch = (question) => recall("explain", question).catch(() => null);
 
-/** A button and the explanation that it opens; `ontoggle` is told whether it is open. */
-export function whyButton(question, { ontoggle = () => {} } = {}) {
+/** A button and the explanation that it opens; `open` at first, and `ontoggle` is called when it opens or closes. */
+export function whyButton(question, { open = false, ontoggle = () => {} } = {}) {
   const id = `why-${(buttons += 1)}`, name = `${question.head} ${question.relation} ${question.tail}`;
-  const panel = h("div", { class: "reason", id, hidden: true });
-  const button = h("button", { class: "expand", type: "button", "aria-expanded": "false", "aria-controls": id, "aria-label": `Why ${name.slice(0, 80)}` }, "why");
-  function toggle(open = panel.hidden) {
-    if (open && !panel.childElementCount) panel.append(why(question));
-    panel.hidden = !open;
-    button.setAttribute("aria-expanded", String(open));
-    ontoggle(open);
+  const panel = h("div", { class: "reason", id });
+  const button = h("button", {
+    class: "expand", type: "button", "aria-controls": id, "aria-label": `Why ${name.slice(0, 80)}`,
+  }, "why");
+  function show(opened) {
+    if (opened && !panel.childElementCount) panel.append(why(question));
+    panel.hidden = !opened;
+    button.setAttribute("aria-expanded", String(opened));
   }
   /** The row of the button opens it too, where it is not a link or another button. */
-  const row = (...children) => h("div", { class: "row", onclick: (event) => { if (event.target.closest(".expand") || !event.target.closest("a, button")) toggle(); } }, ...children, button);
-  return { panel, toggle, row };
+  function clicked(event) {
+    if (!event.target.closest(".expand") && event.target.closest("a, button")) return;
+    show(panel.hidden);
+    ontoggle(!panel.hidden);
+  }
+  const row = (...children) => h("div", { class: "row", onclick: clicked }, ...children, button);
+  show(open);
+  return { panel, row };
+}
+
+/** A belief in the address. */
+export const nameOf = ({ head, relation: name, tail }) => [head, name, tail].join(" · ");
+
+/** A belief with figures and a button that explains it; `below` stands below. `open` has the names of open ones. */
+export function explained(row, open, figures, below = null) {
+  const { head, relation: name, tail } = row, key = nameOf(row);
+  const { panel, row: line } = whyButton({ head, relation: name, tail }, {
+    open: open.has(key), ontoggle: (opened) => open.set(key, opened),
+  });
+  return h("li", {}, line(belief(head, name, tail), figures), below, panel);
 }
 
 /** Move between the buttons of a list with the arrow keys. */
 export function moved(event, list) {
-  const rows = [...list.querySelectorAll(".expand")], step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
+  const rows = [...list.querySelectorAll(".expand")];
+  const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 }[event.key];
   if (!step || !rows.length) return;
   event.preventDefault();
   rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(document.activeElement) + step))].focus();
@@ -58,10 +78,15 @@ function verdict({ credence, verdict: right, known }) {
     known ? badge("known", "known") : badge("new to the model"));
 }
 
+/** The terms of the score. Probabilities of answers are calibrated, these are not. */
 function terms(explanation, head, name, tail) {
   const values = Object.entries(explanation.terms);
-  const labels = { h: [entity(head), " among all heads"], r: [relation(name), " among all relations"], t: [entity(tail), " among all tails"] };
-  return [h("h3", {}, "Each part, given the other two"),
+  const labels = {
+    h: [entity(head), " among all heads"],
+    r: [relation(name), " among all relations"],
+    t: [entity(tail), " among all tails"],
+  };
+  return [h("h3", {}, "Each part, given the other two, before calibration"),
     h("dl", { class: "terms" }, values.map(([term, value]) => {
       const part = /^Pr\((\w)/.exec(term)?.[1];
       return [h("dt", {}, labels[part] ?? term), h("dd", {}, bar(value))];
@@ -70,8 +95,10 @@ function terms(explanation, head, name, tail) {
 
 function words(mention) {
   if (!mention) return null;
-  const chips = mention.words.map(({ word, contrast }) => h("span", { class: `word ${contrast > 0 ? "for" : "against"}` }, word,
-    h("small", {}, ` ${contrast > 0 ? "+" : "−"}${Math.abs(contrast).toFixed(1)}`)));
+  const chips = mention.words.map(({ word, contrast }) => {
+    const size = ` ${contrast > 0 ? "+" : "−"}${Math.abs(contrast).toFixed(1)}`;
+    return h("span", { class: `word ${contrast > 0 ? "for" : "against"}` }, word, h("small", {}, size));
+  });
   return [h("h3", {}, "Words of the sentence"),
     h("p", { class: "words" }, chips, mention.unknown.map((word) => h("span", { class: "word unknown" }, word))),
     mention.unknown.length ? h("p", { class: "small" }, "Gray words are not in the vocabulary.") : null];
@@ -80,13 +107,19 @@ function words(mention) {
 function influences(rows) {
   if (!rows.length) return null;
   const most = Math.max(...rows.map((row) => Math.abs(row.influence)), 1e-9);
-  return [h("h3", {}, "Learned from"), h("ul", { class: "facts scored" }, rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail),
-    bar(Math.abs(row.influence) / most, { kind: row.influence < 0 ? "against thin" : "thin", label: row.influence < 0 ? "against" : "" }))))];
+  const size = ({ influence }) => {
+    const against = influence < 0;
+    const style = { kind: against ? "against thin" : "thin", label: against ? "against" : "" };
+    return bar(Math.abs(influence) / most, style);
+  };
+  return [h("h3", {}, "Learned from"), h("ul", { class: "facts scored" },
+    rows.map((row) => h("li", {}, belief(row.head, row.relation, row.tail), size(row))))];
 }
 
 function similar(rows, name) {
   if (!rows.length) return null;
-  return [h("h3", {}, "Similar known facts"), h("ul", { class: "facts" }, rows.slice(0, 4).map((row) => h("li", {}, belief(row.head, name, row.tail))))];
+  return [h("h3", {}, "Similar known facts"),
+    h("ul", { class: "facts" }, rows.slice(0, 4).map((row) => h("li", {}, belief(row.head, name, row.tail))))];
 }
 
 function instead(explanation, head, name, tail) {
@@ -95,6 +128,8 @@ function instead(explanation, head, name, tail) {
   if (other) rows.push([belief(head, name, other.name), other]);
   if (rival) rows.push([belief(head, rival.name, tail), rival]);
   if (!rows.length) return null;
-  return [h("h3", {}, "What else could be right"), h("ul", { class: "facts" }, rows.map(([drawn, one]) => h("li", {}, drawn,
-    " ", one.known ? badge("known", "known") : null, one.ahead ? badge("ranked higher", "warn") : null)))];
+  const marks = ({ known, ahead }) =>
+    [known ? badge("known", "known") : null, ahead ? badge("ranked higher", "warn") : null];
+  return [h("h3", {}, "What else could be right"),
+    h("ul", { class: "facts" }, rows.map(([drawn, one]) => h("li", {}, drawn, " ", marks(one))))];
 }

@@ -2,17 +2,29 @@
 
 import { get, post, recall } from "../api.js";
 import { Desk } from "../desk.js";
-import { h, percent, plural, put, whole } from "../dom.js";
+import { clip, h, percent, plural, put, whole } from "../dom.js";
 import { go, link, mark } from "../router.js";
-import { badge, bar, empty, entity, key, load, problem, relation, toast, waiting } from "../ui.js";
+import { badge, bar, empty, entity, key, load, problem, relation, section, toast, waiting } from "../ui.js";
 import { prefetch, why } from "../why.js";
 
-const REASONS = ["wrong head", "wrong tail", "wrong relation", "not stated by the mention", "no longer true", "duplicate", "other"];
+const REASONS = [
+  "wrong head", "wrong tail", "wrong relation", "not stated by the mention", "no longer true", "duplicate", "other",
+];
 const ALTERNATIVES = 6, AHEAD = 3, STATISTICS = 10;
-const DONE = { accept: "Accepted", reject: "Rejected", unsure: "Unsure about", replace: "Replaced" };
 
-const keys = [["a", "accept: the belief is true"], ["x", "reject: it is false; then a reason, or x again"], ["Space", "unsure"],
-  ["1 … 6", "another tail is right"], ["Backspace", "undo the last decision"], ["e", "show the evidence of the model"]];
+const keys = [
+  ["a", "accept: the belief is true"],
+  ["x", "reject: it is false; then a reason, or x again"],
+  ["Space", "unsure"],
+  ["1 … 6", "another tail is right"],
+  ["Backspace", "undo the last decision, of an earlier sitting too"],
+  ["e", "show the evidence of the model"],
+];
+
+const COMMANDS = `doxa kb init kb.db
+doxa kb import kb.db beliefs.tsv
+doxa complete MODEL --into kb.db
+doxa serve kb.db`;
 
 const desks = new Map();
 
@@ -35,12 +47,17 @@ export async function show(root, params, page) {
 
 function refusal({ role, writable, name }) {
   if (!writable) {
-    return h("div", { class: "notice" }, h("p", {}, "This server serves a model folder, which is read-only. To review, serve a knowledge base:"),
-      h("pre", {}, "doxa kb init kb.db\ndoxa kb import kb.db beliefs.tsv\ndoxa complete MODEL --into kb.db\ndoxa serve kb.db"));
+    const text = "This server serves a model folder, which is read-only. To review, serve a knowledge base:";
+    return h("div", { class: "notice" }, h("p", {}, text), h("pre", {}, COMMANDS));
   }
   if (role === "curator" || role === "admin") return null;
-  return h("div", { class: "notice" }, h("p", {}, role ? `${name === "visitor" ? "Visitors" : "Readers"} may look but not decide. To review, open the address with the token that ` : "To review, open the address with the token that ", h("code", {}, "doxa serve"), " printed, or the one of your account."));
+  const who = role ? `${name === "visitor" ? "Visitors" : "Readers"} may look but not decide. ` : "";
+  return h("div", { class: "notice" }, h("p", {}, who, "To review, open the address with the token that ",
+    h("code", {}, "doxa serve"), " printed, or the one of your account."));
 }
+
+/** A belief on one short line of text. */
+const short = ({ head, relation: name, tail }) => [head, name, tail].map((one) => clip(one, 30)).join(" · ");
 
 class ReviewView {
   keys = keys;
@@ -50,9 +67,11 @@ class ReviewView {
     this.card = h("div", { class: "card", tabindex: "-1" });
     this.status = h("div", { class: "sitting" });
     this.side = h("div", { class: "review-side" });
-    put(root, h("div", { class: "view-head" }, h("h1", {}, "Review"), this.orders()), this.status, h("div", { class: "review-grid" }, this.card, this.side));
+    put(root, h("div", { class: "view-head" }, h("h1", {}, "Review"), this.orders()), this.status,
+      h("div", { class: "review-grid" }, this.card, this.side));
     desk.changed = () => this.draw();
     desk.failed = (fault) => toast(`Not saved: ${fault.message}`, { kind: "bad" });
+    desk.undone = (card) => toast(card ? `Undone: ${short(card)}` : "There is nothing to undo.");
     this.leaving = (event) => { if (desk.unsaved) event.preventDefault(); };
     addEventListener("beforeunload", this.leaving);
   }
@@ -64,19 +83,27 @@ class ReviewView {
 
   orders() {
     const orders = [["credence", "most credible first"], ["uncertainty", "most uncertain first"]];
-    return h("label", { class: "select" }, h("span", { class: "hidden" }, "Order"), h("select", { onchange: (event) => go("review", { order: event.target.value === "credence" ? "" : event.target.value }) },
-      orders.map(([value, text]) => h("option", { value, selected: value === this.desk.order ? true : null }, text))));
+    const change = (event) => go("review", { order: inAddress(event.target.value) });
+    const option = ([value, text]) => h("option", { value, selected: value === this.desk.order ? true : null }, text);
+    return h("label", { class: "select" }, h("span", { class: "hidden" }, "Order"),
+      h("select", { onchange: change }, orders.map(option)));
+  }
+
+  /** What the card shows: the number of a proposal, a fault, or why there is none. */
+  get state() {
+    const { current, fault, filling } = this.desk;
+    if (!this.ready) return "filling";
+    return current?.id ?? fault?.message ?? (filling ? "filling" : "empty");
   }
 
   draw() {
     this.drawStatus();
     const card = this.ready ? this.desk.current : null;
-    const state = !this.ready ? "filling" : card ? card.id : this.desk.fault ? this.desk.fault.message : this.desk.filling ? "filling" : "empty";
-    if (this.shown === state) return;
-    this.shown = state;
+    if (this.shown === this.state) return;
+    this.shown = this.state;
     this.rejecting = false;
     if (!card) return void this.drawNothing();
-    mark("review", { id: card.id, order: this.desk.order === "credence" ? "" : this.desk.order });
+    mark("review", { id: card.id, order: inAddress(this.desk.order) });
     put(this.card, this.face(card));
     put(this.side, this.other(card), this.evidence(card));
     for (const next of this.desk.cards.slice(1, AHEAD)) {
@@ -87,31 +114,44 @@ class ReviewView {
 
   drawNothing() {
     put(this.side);
-    if (this.ready && this.desk.fault) return void put(this.card, problem(this.desk.fault), h("button", { type: "button", class: "primary", onclick: () => this.desk.fill() }, "Try again"));
+    const again = (text, kind) => h("button", { type: "button", class: kind, onclick: () => this.desk.fill() }, text);
+    if (this.ready && this.desk.fault) {
+      return void put(this.card, problem(this.desk.fault), again("Try again", "primary"));
+    }
     if (!this.ready || this.desk.filling) return void put(this.card, waiting("Fetching proposals …"));
-    mark("review", { order: this.desk.order === "credence" ? "" : this.desk.order });
-    put(this.card, empty(h("p", { class: "lead" }, "Nothing to review."), h("p", {}, "All proposals are decided, or in the hands of others."), this.search(),
-      h("button", { type: "button", onclick: () => this.desk.fill() }, "Look again")));
+    mark("review", { order: inAddress(this.desk.order) });
+    put(this.card, empty(h("p", { class: "lead" }, "Nothing to review."),
+      h("p", {}, "All proposals are decided, or in the hands of others."), this.search(), again("Look again", "")));
   }
 
   search() {
-    if (this.page.me.role !== "admin") return h("p", { class: "small" }, "An admin can search for more: ", h("code", {}, "doxa complete MODEL --into kb.db"));
+    if (this.page.me.role !== "admin") {
+      const command = h("code", {}, "doxa complete MODEL --into kb.db");
+      return h("p", { class: "small" }, "An admin can search for more: ", command);
+    }
     const start = async (kind) => {
       try {
         await post("jobs", { kind });
-        toast("The search runs; the Model view shows how far it is.", { action: { label: "Show", run: () => go("model") } });
+        const action = { label: "Show", run: () => go("model") };
+        toast("The search runs; the Model view shows how far it is.", { action });
       } catch (fault) {
         toast(fault.message, { kind: "bad" });
       }
     };
-    return h("p", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: () => start("complete") }, "Search for missing beliefs"), h("button", { type: "button", onclick: () => start("audit") }, "Search for wrong ones"));
+    const button = (kind, text, look) => h("button", { type: "button", class: look, onclick: () => start(kind) }, text);
+    return h("p", { class: "actions" }, button("complete", "Search for missing beliefs", "primary"),
+      button("audit", "Search for wrong ones", ""));
   }
 
   face(card) {
     const missing = card.kind === "missing";
     return [
-      h("div", { class: "card-top" }, badge(missing ? "probably missing" : "looks wrong", missing ? "good" : "warn"), h("a", { class: "small", href: link("review", { id: card.id }) }, `#${card.id}`)),
-      h("div", { class: "statement" }, h("div", { class: "end" }, entity(card.head)), h("div", { class: "link-line" }, relation(card.relation)), h("div", { class: "end" }, entity(card.tail))),
+      h("div", { class: "card-top" }, badge(missing ? "probably missing" : "looks wrong", missing ? "good" : "warn"),
+        h("a", { class: "small", href: link("review", { id: card.id }) }, `#${card.id}`)),
+      h("div", { class: "statement" },
+        h("div", { class: "end" }, entity(card.head)),
+        h("div", { class: "link-line" }, relation(card.relation)),
+        h("div", { class: "end" }, entity(card.tail))),
       h("div", { class: "credence" }, h("span", {}, "credence"), bar(card.credence)),
       this.quotes(card),
       h("div", { class: "actions", id: "actions" }, this.buttons()),
@@ -119,16 +159,26 @@ class ReviewView {
   }
 
   buttons() {
-    const action = (text, name, kind, run) => h("button", { type: "button", class: kind, onclick: () => { run(); this.card.focus({ preventScroll: true }); } }, h("span", {}, text), key(name));
-    return [action("Accept", "a", "accept", () => this.decide("accept")), action("Reject", "x", "reject", () => this.reject()),
-      action("Unsure", "Space", "unsure", () => this.decide("unsure")), action("Undo", "⌫", "undo", () => this.undo())];
+    const action = (text, name, kind, run) => h("button", { type: "button", class: kind, onclick: () => {
+      run();
+      this.card.focus({ preventScroll: true });
+    } }, h("span", {}, text), key(name));
+    return [
+      action("Accept", "a", "accept", () => this.decide("accept")),
+      action("Reject", "x", "reject", () => this.reject()),
+      action("Unsure", "Space", "unsure", () => this.decide("unsure")),
+      action("Undo", "Backspace", "undo", () => this.desk.undo()),
+    ];
   }
 
   reasons() {
-    return h("div", { class: "reasons", role: "group", "aria-label": "Reason" }, h("p", { class: "small" }, "Why is it false?"),
-      REASONS.map((reason, index) => h("button", { type: "button", onclick: () => this.decide("reject", { reason }) }, key(index + 1), reason)),
-      h("button", { type: "button", class: "reject", onclick: () => this.decide("reject") }, key("x"), "no reason"),
-      h("button", { type: "button", onclick: () => this.keep() }, key("Esc"), "cancel"));
+    const button = (name, text, run, kind = "") =>
+      h("button", { type: "button", class: kind, onclick: run }, key(name), text);
+    return h("div", { class: "reasons", role: "group", "aria-label": "Reason" },
+      h("p", { class: "small" }, "Why is it false?"),
+      REASONS.map((reason, index) => button(index + 1, reason, () => this.decide("reject", { reason }))),
+      button("x", "no reason", () => this.decide("reject"), "reject"),
+      button("Esc", "cancel", () => this.keep()));
   }
 
   quotes(card) {
@@ -137,8 +187,10 @@ class ReviewView {
     const { head_rank: heads, tail_rank: tails } = card.evidence;
     const rank = heads && tails ? `Rank ${whole(tails)} among all tails and ${whole(heads)} among all heads.` : null;
     if (!quoted.length && !reason && !rank) return null;
+    const source = ({ uri, confidence }) =>
+      h("cite", {}, h("bdi", {}, uri), confidence !== null ? ` · confidence ${percent(confidence)}` : "");
     return h("div", { class: "quotes" }, reason ? h("p", {}, String(reason)) : null, rank ? h("p", {}, rank) : null,
-      quoted.map((one) => h("blockquote", {}, h("bdi", {}, one.mention), h("cite", {}, h("bdi", {}, one.uri), one.confidence !== null ? ` · confidence ${percent(one.confidence)}` : ""))));
+      quoted.map((one) => h("blockquote", {}, h("bdi", {}, one.mention), source(one))));
   }
 
   other(card) {
@@ -147,27 +199,42 @@ class ReviewView {
     load(place, recall("ask", asked(card)), ({ answers }) => {
       const rows = answers.filter((one) => one.name !== card.tail).slice(0, ALTERNATIVES);
       if (this.desk.current === card) this.alternatives = rows.map((one) => one.name);
-      return h("ol", { class: "alternatives" }, rows.map((one, index) => h("li", {},
-        h("button", { type: "button", class: "pick", "aria-label": `Another tail is right: ${one.name.slice(0, 80)}`, onclick: () => this.replace(index) }, key(index + 1)),
-        entity(one.name), one.known ? badge("known", "known") : one.name === card.suggestion ? badge("suggested", "good") : null, bar(one.probability, { kind: "thin" }))));
+      return h("ol", { class: "alternatives" }, rows.map((one, index) => this.alternative(one, index, card)));
     });
-    return h("section", { class: "panel" }, h("div", { class: "head" }, h("h2", {}, "Other tails"), h("span", { class: "note" }, "press a number if one of them is right instead")), place);
+    return section("Other tails", "press a number if one of them is right instead", place);
+  }
+
+  alternative(one, index, card) {
+    const suggested = one.name === card.suggestion ? badge("suggested", "good") : null;
+    const pick = h("button", {
+      type: "button", class: "pick", "aria-label": `Another tail is right: ${one.name.slice(0, 80)}`,
+      onclick: () => this.replace(index),
+    }, key(index + 1));
+    return h("li", {}, pick, entity(one.name), one.known ? badge("known", "known") : suggested,
+      bar(one.probability, { kind: "thin" }));
   }
 
   evidence(card) {
-    return h("details", { class: "panel model-evidence", open: matchMedia("(min-width: 700px)").matches ? true : null }, h("summary", {}, h("h2", {}, "What the model knows")), why(question(card), { summary: false }));
+    const open = matchMedia("(min-width: 700px)").matches;
+    return h("details", { class: "panel model-evidence", open: open ? true : null },
+      h("summary", {}, h("h2", {}, "What the model knows")), why(question(card), { summary: false }));
   }
 
   drawStatus() {
     const { desk } = this, queue = desk.queue, stats = this.stats;
     const total = queue ? queue.decided + queue.open : 0;
     const figure = (value, label) => h("span", { class: "stat" }, h("strong", {}, value), ` ${label}`);
-    put(this.status, queue ? h("progress", { max: Math.max(total, 1), value: queue.decided, "aria-label": "Decided proposals" }) : null,
-      h("div", { class: "stats" }, queue ? figure(whole(queue.decided), `of ${whole(total)} decided`) : null,
-        figure(whole(desk.history.length), "this sitting"), desk.speed ? figure(desk.speed.toFixed(0), "a minute") : null,
+    const { share, pairs } = stats?.agreement ?? {};
+    const saving = desk.unsaved ? `saving ${desk.unsaved}` : "saved";
+    const progress = { max: Math.max(total, 1), value: queue?.decided, "aria-label": "Decided proposals" };
+    put(this.status, queue ? h("progress", progress) : null,
+      h("div", { class: "stats" },
+        queue ? figure(whole(queue.decided), `of ${whole(total)} decided`) : null,
+        figure(whole(desk.history.length), "this sitting"),
+        desk.speed ? figure(desk.speed.toFixed(0), "a minute") : null,
         stats?.precision != null ? figure(percent(stats.precision), "accepted") : null,
-        stats?.agreement?.share != null ? figure(percent(stats.agreement.share), `agreement on ${plural(stats.agreement.pairs, "pair")}`) : null,
-        h("span", { class: `saving ${desk.unsaved ? "busy" : ""}` }, desk.unsaved ? `saving ${desk.unsaved}` : "saved")));
+        share != null ? figure(percent(share), `agreement on ${plural(pairs, "pair")}`) : null,
+        h("span", { class: `saving ${desk.unsaved ? "busy" : ""}` }, saving)));
   }
 
   async figures() {
@@ -201,21 +268,18 @@ class ReviewView {
     if (this.decide("replace", { replacement: tail })) toast(`Replaced by ${tail.slice(0, 60)}`);
   }
 
-  undo() {
-    const entry = this.desk.undo();
-    toast(entry ? `Undone: ${DONE[entry.verdict].toLowerCase()} ${entry.card.head.slice(0, 30)} · ${entry.card.relation.slice(0, 30)} · ${entry.card.tail.slice(0, 30)}` : "There is nothing to undo.");
-  }
-
   pressed(event) {
     const focused = event.target.closest?.("button, a, summary");
     if (focused && (event.key === " " || event.key === "Enter")) return;
     const digit = Number(event.key);
     const done = () => event.preventDefault();
     if (event.repeat) return void done();
-    if (event.key === "Backspace") return void (done(), this.undo());
+    if (event.key === "Backspace") return void (done(), this.desk.undo());
     if (!this.desk.current) return;
     if (this.rejecting && event.key === "Escape") return void (done(), this.keep());
-    if (this.rejecting && digit >= 1 && digit <= REASONS.length) return void (done(), this.decide("reject", { reason: REASONS[digit - 1] }));
+    if (this.rejecting && digit >= 1 && digit <= REASONS.length) {
+      return void (done(), this.decide("reject", { reason: REASONS[digit - 1] }));
+    }
     if (event.key === "a") this.decide("accept");
     else if (event.key === "x") this.reject();
     else if (event.key === " ") this.decide("unsure");
@@ -225,6 +289,9 @@ class ReviewView {
     done();
   }
 }
+
+/** The order as it is in the address: the first one is not. */
+const inAddress = (order) => (order === "credence" ? "" : order);
 
 const question = (card) => ({ head: card.head, relation: card.relation, tail: card.tail });
 const asked = (card) => ({ head: card.head, relation: card.relation, top: ALTERNATIVES + 1 });
