@@ -4,6 +4,8 @@ import json
 
 import polars as pl
 
+from tests.server.test_tools import sent
+
 
 def test_complete_streams_progress_then_proposals_then_a_summary(client, model):
     expected = model.complete(min_credence=0, top=4)
@@ -61,9 +63,7 @@ def test_a_search_that_takes_too_long_is_refused(folder, model):
         response = client.get("/api/v1/complete")
         assert (response.status_code, "name an entity" in response.json()["hints"][0]) == (413, True)
         assert client.get("/api/v1/complete", params={"relation": relation}).status_code == 200
-        called = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "complete", "arguments": {}}}
-        accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
-        result = client.post("/mcp", json=called, headers=accepted).json()["result"]
+        result = sent(client, "complete", {}, {}).json()["result"]
         assert (result["isError"], "takes too long" in result["content"][0]["text"]) == (True, True)
 
 

@@ -1,6 +1,9 @@
 """Who may do what: every route with every role; hosts, origins, limits and headers."""
 
+import hashlib
 import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,8 @@ pytest.importorskip("fastapi")
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 
+from doxa.errors import UsageError
+from doxa.model import Model
 from doxa.server.app import Options, create_app
 from doxa.server.limits import Limits, Rate
 from doxa.server.living import StoreSource
@@ -196,6 +201,42 @@ def test_a_bucket_fills_with_time():
 def test_too_many_requests_are_refused(folder):
     with TestClient(create_app(Source(folder), limits=Limits(rate=0.001, burst=2)), base_url="http://[::1]") as client:
         assert [client.get("/healthz").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_an_address_that_is_too_long_is_refused(folder):
+    with TestClient(create_app(Source(folder), limits=Limits(query_length=50)), base_url="http://[::1]") as client:
+        assert client.get("/healthz", params={"x": "a" * 100}).status_code == 200
+        refused = client.get("/healthz", params={"x": "a" * 200})
+        assert (refused.status_code, refused.json()["title"]) == (414, "Address too long")
+
+
+def test_slow_requests_beyond_those_that_may_wait_are_refused(folder, monkeypatch):
+    begun, released = threading.Event(), threading.Event()
+
+    def similar(self, *arguments):
+        begun.set()
+        released.wait(60)
+        raise UsageError("released")
+
+    monkeypatch.setattr(Model, "similar", similar)
+    limits = Limits(slow=1, slow_waiting=0)
+    with TestClient(create_app(Source(folder), limits=limits), base_url="http://[::1]") as client:
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(client.get, "/api/v1/similar?entity=0,0")
+            assert begun.wait(60)
+            second = client.get("/api/v1/similar?entity=0,0")
+            quick = client.get("/api/v1/names?q=0")
+            released.set()
+        assert (second.status_code, second.headers["retry-after"]) == (503, "1")
+        assert (quick.status_code, first.result().status_code) == (200, 422)
+        assert client.get("/api/v1/similar?entity=0,0").status_code == 422
+
+
+def test_a_store_has_hashes_of_tokens_and_no_token(kb):
+    token = kb.accounts.add("ada", "curator")
+    content = b"".join(path.read_bytes() for path in kb.place.path.parent.glob("kb.db*"))
+    assert hashlib.sha256(token.encode()).hexdigest().encode() in content
+    assert token.encode() not in content
 
 
 def test_a_model_folder_is_read_only(client):

@@ -117,6 +117,45 @@ def test_tools_over_http_need_a_reader(client, folder):
     assert client.post("/mcp", json=message, headers=headers | {"X-Forwarded-For": "192.0.2.1"}).status_code == 401
 
 
+def sent(client, name, arguments, headers):
+    """The response to a call of a tool over HTTP."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    accepted = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    return client.post("/mcp", json=message, headers=accepted | headers)
+
+
+def test_over_http_curators_propose_in_their_name_and_others_do_not(store, tokens, kb):
+    claim = {"head": "0,0", "relation": "right", "tail": "5,5"}
+    for who in ("nobody", "reader"):
+        result = sent(store, "propose", claim, tokens[who]).json()["result"]
+        assert (result["isError"], "token of a curator" in result["content"][0]["text"]) == (True, True)
+        assert not sent(store, "judge", claim, tokens[who]).json()["result"].get("isError")
+    assert sent(store, "propose", claim, {"X-Forwarded-For": "192.0.2.1"}).status_code == 401
+    assert sent(store, "propose", claim, {"Authorization": "Bearer wrong"}).status_code == 401
+    assert kb.queue.counts()["open"] == 0
+    result = sent(store, "propose", claim, tokens["curator"]).json()["result"]
+    assert result["structuredContent"]["proposed"] == 1
+    assert kb.queue.claim().evidence["proposed_by"] == "curator"
+
+
+def test_doxa_mcp_answers_over_standard_input_and_output(kb):
+    from mcp.client.stdio import StdioServerParameters
+
+    program = "from doxa.cli import main; main()"
+    command = StdioServerParameters(command=sys.executable, args=["-c", program, "mcp", kb.place.location])
+    claim = {"head": "0,0", "relation": "right", "tail": "5,5"}
+
+    async def run():
+        async with Client(command) as client:
+            listed = await client.list_tools()
+            return len(listed.tools), await client.call_tool("judge", claim), await client.call_tool("propose", claim)
+
+    count, judged, proposal = anyio.run(run)
+    assert (count, judged.structured_content["beliefs"][0]["known"]) == (7, False)
+    assert proposal.structured_content["proposed"] == 1
+    assert kb.queue.claim().triple == tuple(claim.values())
+
+
 @pytest.fixture
 def fresh(folder):
     """A client of a server whose tools nobody has used."""

@@ -5,6 +5,9 @@ import io
 import json
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
@@ -138,6 +141,37 @@ def test_publishing_swaps_the_model_and_rollback_returns(store, tokens, kb, fold
     assert "/" not in published[1]["folder"]
 
 
+def test_requests_go_on_while_models_are_swapped(store, tokens, kb, folder, tmp_path):
+    """Every answer is of one version as a whole, and after a publication of the published one."""
+    Model.load(folder).save(tmp_path / "second")
+    kb.models.register(tmp_path / "second", kb.snapshot(), state="candidate", parent=1)
+    ended, versions = threading.Event(), list[int]()
+
+    def ask():
+        while not ended.is_set():
+            live = store.get("/api/v1/models/live")
+            asked = store.get("/api/v1/ask", params={"head": "0,0", "relation": "right"})
+            assert (live.status_code, asked.status_code) == (200, 200)
+            assert live.headers["etag"] == f'"{live.json()["version"]}"'
+            versions.append(live.json()["number"])
+
+    def publish(number):
+        published = store.post(f"/api/v1/models/{number}/publish", headers=tokens["admin"])
+        assert published.status_code == 200
+        assert store.get("/api/v1/models/live").json()["number"] == number
+        before = len(versions)
+        until(lambda: number in versions[before:])
+
+    with ThreadPoolExecutor(3) as pool:
+        askers = [pool.submit(ask) for _ in range(3)]
+        try:
+            for number in (2, 1) * 5:
+                publish(number)
+        finally:
+            ended.set()
+    assert [asker.exception() for asker in askers] == [None] * 3
+
+
 def test_compare_lists_the_decisions_between_two_versions(store, tokens, kb, folder):
     kb.add("0,0", "up", "4,4")
     kb.models.register(folder, kb.snapshot(), state="candidate")
@@ -178,6 +212,29 @@ def test_a_job_runs_in_its_own_process_and_ends_with_an_event(store, tokens, kb)
     ended = json.loads(last[1].removeprefix("data: "))
     assert (ended["state"], ended["result"]["proposals"]) == ("done", kb.queue.counts()["open"])
     assert store.post("/api/v1/jobs", headers=tokens["admin"], json={"kind": "rm -rf"}).status_code == 422
+
+
+def test_a_running_job_is_canceled_over_http(store, tokens, kb):
+    runner = store.app.state.context.runner
+    kb.decide("0,0", "right", "1,0", "reject")
+    number = store.post("/api/v1/jobs", headers=tokens["admin"], json={"kind": "update", "epochs": 1000}).json()["id"]
+    until(lambda: store.get(f"/api/v1/jobs/{number}").json()["state"] == "running" and runner._process is not None)
+    process = runner._process
+    assert store.post(f"/api/v1/jobs/{number}/cancel", headers=tokens["curator"]).status_code == 403
+    canceled = store.post(f"/api/v1/jobs/{number}/cancel", headers=tokens["admin"])
+    assert canceled.json()["state"] == "canceled"
+    until(lambda: process.returncode is not None)
+    assert store.get(f"/api/v1/jobs/{number}/events").text.count('"state":"canceled"') == 1
+    assert [one.id for one in kb.models.all()] == [1]
+    assert kb.accounts.trail()[-1]["action"] == "cancel job"
+
+
+def until(condition):
+    """Wait for a condition, at most a minute."""
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def test_a_worker_knows_its_place_before_it_imports_what_takes_long():

@@ -1,0 +1,30 @@
+"""The page is in the wheel, and its source is readable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "doxa" / "server" / "web"
+LONGEST_LINE = 120
+
+
+def test_the_wheel_contains_every_file_of_the_page(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+    subprocess.run(command, check=True)
+    with zipfile.ZipFile(next(tmp_path.glob("doxa-*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    files = [path.relative_to(ROOT).as_posix() for path in WEB.rglob("*") if path.is_file()]
+    assert len(files) > 20
+    assert not set(files) - names
+
+
+@pytest.mark.parametrize("path", sorted(WEB.rglob("*.js")), ids=lambda path: path.name)
+def test_lines_of_scripts_are_short(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        assert len(line) <= LONGEST_LINE, f"{path.name}:{number} has {len(line)} characters"
