@@ -25,8 +25,6 @@ VIEWS = {
 }
 SIZES = {"wide": (1280, 860), "narrow": (390, 844)}
 TOKEN = "screenshots"
-COLORS = 96
-"""Colors of a picture: few enough to keep it small, enough for smooth letters."""
 
 
 def serve(store: str) -> tuple[Any, str]:
@@ -73,9 +71,9 @@ def draw(address: str, out: Path) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Write a picture again with few colors."""
+    """Write a picture again with a palette of 256 colors that covers rare ones, such as those of a button, too."""
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
+        small = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 

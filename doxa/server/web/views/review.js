@@ -2,7 +2,7 @@
 
 import { get, post, recall } from "../api.js";
 import { Desk } from "../desk.js";
-import { clip, h, percent, plural, put, whole } from "../dom.js";
+import { clip, h, percent, plural, put, s, whole } from "../dom.js";
 import { go, link, mark } from "../router.js";
 import { badge, bar, empty, entity, key, load, problem, relation, section, toast, waiting } from "../ui.js";
 import { prefetch, why } from "../why.js";
@@ -55,6 +55,10 @@ function refusal({ role, writable, name }) {
   return h("div", { class: "notice" }, h("p", {}, who, "To review, open the address with the token that ",
     h("code", {}, "doxa serve"), " printed, or the one of your account."));
 }
+
+/** The sign of the key: few fonts have it at a size that can be read. */
+const backspace = () => s("svg", { viewBox: "0 0 22 14", role: "img", "aria-label": "Backspace" },
+  s("path", { d: "M7 1h13a1 1 0 0 1 1 1v10a1 1 0 0 1-1 1H7L1 7z M11 4.5l5 5 M16 4.5l-5 5" }));
 
 /** A belief on one short line of text. */
 const short = ({ head, relation: name, tail }) => [head, name, tail].map((one) => clip(one, 30)).join(" · ");
@@ -167,7 +171,7 @@ class ReviewView {
       action("Accept", "a", "accept", () => this.decide("accept")),
       action("Reject", "x", "reject", () => this.reject()),
       action("Unsure", "Space", "unsure", () => this.decide("unsure")),
-      action("Undo", "Backspace", "undo", () => this.desk.undo()),
+      action("Undo", backspace(), "undo", () => this.desk.undo()),
     ];
   }
 
