@@ -206,3 +206,33 @@ def test_an_interrupted_run_that_was_calibrated_can_be_resumed(doxa, tmp_path, m
     assert code == 0, err
     assert Model.load(out).origin["epochs"] == 3
     assert not (out / "checkpoint.safetensors").exists()
+
+
+def test_partitions_train_a_model_and_leave_nothing_else(doxa, tmp_path):
+    data, out = tmp_path / "b.tsv", tmp_path / "m"
+    formats.write(board(5), data)
+    code, _, err = doxa("train", data, "--out", out, "--score", "translation", "--partitions", "2", *QUICK)
+    assert code == 0, err
+    assert not [path for path in out.iterdir() if path.is_dir()]
+    assert doxa("ask", out, "0,0", "right", "?", "--top", "1")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--cluster", "local"], "partitions=0"),
+        (["--partitions", "2", "--cluster", "elsewhere"], "expected local, auto, or ray://HOST:10001"),
+    ],
+)
+def test_a_cluster_that_makes_no_sense_is_refused(doxa, tmp_path, arguments, message):
+    data = tmp_path / "b.tsv"
+    formats.write(board(5), data)
+    code, _, err = doxa("train", data, "--out", tmp_path / "m", "--score", "translation", *arguments, *QUICK)
+    assert code == 2
+    assert message in err
+
+
+def test_parts_need_a_cluster(doxa, model):
+    code, _, err = doxa("evaluate", model, model.parent / "b.tsv", "--parts", model.parent / "parts")
+    assert code == 2
+    assert "--cluster local" in err

@@ -1,0 +1,33 @@
+"""The options of the command line for partitions and clusters."""
+
+import json
+
+import polars as pl
+import pytest
+
+from doxa import formats
+from tests.worlds import board
+
+pytestmark = pytest.mark.cluster
+
+SETTINGS = [f"--set={setting}" for setting in ("dimension=8", "epochs=4", "batch_size=32", "threads=1")]
+
+
+def test_commands_on_a_cluster_give_the_figures_of_one_machine(cluster, doxa, tmp_path):
+    data, model = tmp_path / "b.tsv", tmp_path / "m"
+    formats.write(board(7), data)
+    arguments = ["--out", model, "--score", "translation", "--partitions", "2", "--cluster", "auto", *SETTINGS]
+    code, _, err = doxa("train", data, *arguments)
+    assert code == 0, err
+    assert [path.name for path in model.iterdir() if path.is_dir()] == [], "the partitions are removed"
+    on_cluster = ["--cluster", "auto", "--parts", tmp_path / "parts"]
+    reports, judged = [], []
+    for number, options in enumerate(([], on_cluster)):
+        report, rows = tmp_path / f"{number}.json", tmp_path / f"{number}.tsv"
+        assert doxa("evaluate", model, data, "--tasks", "entity", "--json", report, *options)[0] == 0
+        assert doxa("judge", model, data, "--out", rows, *options)[0] == 0
+        reports.append(json.loads(report.read_text())["entity"]["filtered"])
+        judged.append(pl.read_csv(rows, separator="\t")["credence"])
+    assert reports[1] == pytest.approx(reports[0])
+    assert (judged[0] - judged[1]).abs().max() < 1e-6
+    assert list((tmp_path / "parts").iterdir())
