@@ -111,13 +111,12 @@ def train(
     from doxa.systems import recipe
     from doxa.training.deadline import Deadline
     from doxa.training.fit import fit_to_folder
-    from doxa.training.limits import check_partitions
+    from doxa.training.limits import with_partitions
     from doxa.training.plan import summary
 
     options = {"system": system, "score": score, "time_budget": time_budget, "seed": seed, "workers": workers,
                "partitions": partitions, "cluster": cluster, "storage": storage}  # fmt: skip
-    settings = recipe(chosen_settings(settings_, set_, **options))
-    check_partitions(settings)
+    settings = with_partitions(recipe(chosen_settings(settings_, set_, **options)))
     _check_folder(out, force, resume, data, valid)
     data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)

@@ -32,7 +32,7 @@ THREADS_PER_CORE, MOST_THREADS = 16, 64
 
 def check_limits(settings: Settings, beliefs: int, entities: int, relations: int, words: int) -> None:
     """Refuse settings that need more memory or threads than there are, with the figures and what would fit."""
-    check_partitions(settings)
+    with_partitions(settings)
     most = max(MOST_THREADS, THREADS_PER_CORE * cores())
     for name in ("threads", "workers"):
         if getattr(settings, name) > most:
@@ -68,8 +68,8 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
     raise UsageError(f"{message}; {free / 1e9:,.1f} GB are at hand", hint)
 
 
-def check_partitions(settings: Settings) -> None:
-    """Refuse a cluster that has nothing to do, and workers that partitions have no use for."""
+def with_partitions(settings: Settings) -> Settings:
+    """The settings; refuses a cluster that has nothing to do, and workers that partitions have no use for."""
     if settings.cluster and not settings.partitions:
         raise UsageError("a cluster trains partitions, and partitions=0", "set partitions to at least twice its cores")
     if settings.cluster:
@@ -77,3 +77,4 @@ def check_partitions(settings: Settings) -> None:
     elif settings.partitions and settings.workers > 1:
         raise UsageError("partitions are trained one after the other in one process", "leave workers out, or use "
                          "cluster=local, whose cores are the workers")  # fmt: skip
+    return settings
