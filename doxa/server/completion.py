@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from doxa.calibration.candidates import POOL_SCORED
+from doxa.calibration.candidates import POOL_SCORED, Pools
 from doxa.curation.complete import DEPTH, Proposals, SearchProgress
 from doxa.data.vocabulary import Ids
 from doxa.server.problems import Refused
@@ -52,19 +52,23 @@ def require_affordable(served: Served, entities: Sequence[str], relations: Seque
 def search_cost(served: Served, entities: Sequence[str], relations: Sequence[str]) -> int:
     """An upper bound of the scores that a search computes: its queries times the candidates of each.
 
-    A query about a named entity is followed by one about each of its DEPTH best answers. With an index, a query scores
-    at most POOL_SCORED candidates.
+    With an index, a query scores at most POOL_SCORED candidates.
     """
-    model, pools = served.model, served.pools
-    names = model.vocabularies
+    model, names = served.model, served.model.vocabularies
     ids = names.relations.require(relations).tolist() if relations else range(len(names.relations))
-    queries = sum(pools.cost(relation) for relation in ids)
-    if entities:
-        about = np.unique(names.entities.require(entities))
-        slots = (pools.of(relation, slot) for relation in ids for slot in ENTITY_SLOTS)
-        queries = min(queries, (1 + DEPTH) * sum(_common(pool, about) for pool in slots))
+    about = np.unique(names.entities.require(entities)) if entities else None
+    queries = sum(_queries(served.pools, relation, about) for relation in ids)
     indexed = model.answering_index() is not None
     return queries * min(len(names.entities), POOL_SCORED if indexed else len(names.entities))
+
+
+def _queries(pools: Pools, relation: int, about: Ids | None) -> int:
+    """Queries of one relation. One about a named entity is followed by one about each of its DEPTH best answers."""
+    if about is None:
+        return pools.cost(relation)
+    sides = [(pools.of(relation, slot), pools.of(relation, slot.other)) for slot in ENTITY_SLOTS]
+    asked = sum(_common(pool, about) * (1 + min(DEPTH, len(answers))) for pool, answers in sides)
+    return min(asked, pools.cost(relation))
 
 
 def _common(pool: Ids, about: Ids) -> int:

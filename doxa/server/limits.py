@@ -38,7 +38,7 @@ class Limits:
     batch: int = 10_000
     answers: int = 1_000_000
     audited: int = 3_000_000_000
-    searched: int = 10_000_000_000
+    searched: int = 3_000_000_000
     query_length: int = 20_000
 
     def check_batch(self, count: int, top: int = 1) -> None:
