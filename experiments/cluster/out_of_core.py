@@ -64,7 +64,7 @@ def main() -> None:
     report: dict[str, Any] = {"settings": values | {"beliefs": arguments.beliefs, "entities": arguments.entities}}
     if arguments.beside:
         report["beside"] = {"data": arguments.beside.name, **in_memory(arguments.beside, values)}
-    watch = Watch()
+    watch = Watch(bool(arguments.cluster))
     beliefs = generated(arguments.beliefs, arguments.entities)
     settings = planned(recipe(values), len(beliefs), arguments.entities)
     with mapped_tables(arguments.work):
@@ -154,8 +154,9 @@ def generated(count: int, entities: int) -> Beliefs:
 class Watch:
     """Peak anonymous memory of this process and of Ray's workers, looked at 20 times a second."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_ray: bool) -> None:
         self.peaks = {"peak_anonymous_gb": 0.0, "peak_anonymous_gb_of_a_worker": 0.0}
+        self._on_ray = on_ray
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
@@ -168,7 +169,7 @@ class Watch:
     def _look(self) -> None:
         while not self._stopped.wait(0.05):
             self._note("peak_anonymous_gb", os.getpid())
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+            for path in Path("/proc").glob("[0-9]*/cmdline") if self._on_ray else ():
                 try:
                     if path.read_bytes().startswith(b"ray::train_task"):
                         self._note("peak_anonymous_gb_of_a_worker", int(path.parent.name))
