@@ -98,7 +98,7 @@ class _TrainingTasks:
     """The next STEPS_AT_ONCE steps of training and their matrix products, by one thread or on all cores."""
 
     def __init__(self, beliefs: Beliefs, settings: Settings, cores: int) -> None:
-        self.steps, self.products, self.cores = _steps(beliefs, settings), _products(beliefs, settings), cores
+        self.steps, self.products, self.cores = _steps(beliefs, settings), step_products(beliefs, settings), cores
         self.threads, self.number = Threads(cores), 0
         self.steps.warm_up()
 
@@ -182,16 +182,16 @@ def answer(data: Path, dimension: int = 200) -> Iterator[Figure]:
             for h, r in zip(test.head[:10_000], test.relation[:10_000], strict=True)
         ]
         command = [sys.executable, "-c", "from doxa.cli import main; main()", "ask", str(Path(folder) / "model")]
-        cold = [_seconds(lambda: subprocess.run([*command, *questions[0]], check=True, capture_output=True))
+        cold = [seconds_of(lambda: subprocess.run([*command, *questions[0]], check=True, capture_output=True))
                 for _ in range(3)]  # fmt: skip
         yield Figure("a question from cold", statistics.median(cold), "s", None, "doxa ask, with the start of Python")
-        loads = [_seconds(lambda: Model.load(Path(folder) / "model")) for _ in range(5)]
+        loads = [seconds_of(lambda: Model.load(Path(folder) / "model")) for _ in range(5)]
         yield Figure("loading the model", statistics.median(loads), "s")
         loaded = Model.load(Path(folder) / "model")
         loaded.tails(*questions[0][:2])
-        single = [_seconds(partial(loaded.ask, [question])) for question in questions[:200]]
+        single = [seconds_of(partial(loaded.ask, [question])) for question in questions[:200]]
         yield Figure("a question", 1000 * statistics.median(single), "ms", None, "to a loaded model, ten answers")
-        together = _seconds(lambda: loaded.ask(questions))
+        together = seconds_of(lambda: loaded.ask(questions))
         yield Figure(
             f"{len(questions):,} questions",
             len(questions) / together,
@@ -264,7 +264,7 @@ def _steps(beliefs: Beliefs, settings: Settings) -> Steps:
     return Steps(build(beliefs, settings), beliefs, settings)
 
 
-def _products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
+def step_products(beliefs: Beliefs, settings: Settings) -> Callable[[], None]:
     """The matrix products of a step alone: per term one for the scores and one for the gradient of each side."""
     candidates = min(settings.num_candidates, len(beliefs.vocabularies.entities))
     relations = min(settings.num_candidates, len(beliefs.vocabularies.relations))
@@ -288,12 +288,12 @@ def _alternated(tasks: Sequence[Callable[[], None]], seconds: float, rounds: int
 
 def _rounds(tasks: Sequence[Callable[[], None]], seconds: float, rounds: int) -> list[list[float]]:
     """Seconds of one call of each task in every round."""
-    first = [max(_seconds(task), _seconds(task)) for task in tasks]
+    first = [max(seconds_of(task), seconds_of(task)) for task in tasks]
     calls = max(1, int(seconds / rounds / sum(first)))
-    return [[_seconds(task, calls) for task in tasks] for _ in range(rounds)]
+    return [[seconds_of(task, calls) for task in tasks] for _ in range(rounds)]
 
 
-def _seconds(action: Callable[[], object], calls: int = 1) -> float:
+def seconds_of(action: Callable[[], object], calls: int = 1) -> float:
     """Mean seconds of one call."""
     began = time.perf_counter()
     for _ in range(calls):
@@ -315,5 +315,5 @@ def _worker_speed(beliefs: Beliefs, settings: Settings, workers: int, seconds: f
 
 def _load(path: Path, answers: Any) -> None:
     before = peak_mb()
-    seconds = _seconds(lambda: Beliefs.from_frames(formats.blocks(path)))
+    seconds = seconds_of(lambda: Beliefs.from_frames(formats.blocks(path)))
     answers.put((seconds, peak_mb() - before))

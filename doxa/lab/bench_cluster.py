@@ -1,4 +1,4 @@
-"""Benchmark of a Ray cluster on this machine: beliefs per second, bytes moved and time in steps, beside one process."""
+"""Benchmark of a Ray cluster on this machine: beliefs per second, bytes moved, time in products, beside one process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from tempfile import TemporaryDirectory
 
 from doxa import formats
 from doxa.cluster.connection import connected, cores_of
+from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
+from doxa.lab.bench import seconds_of, step_products
 from doxa.lab.figures import Figure
 from doxa.systems import build, recipe
 from doxa.training.executors import Executor
@@ -21,11 +23,15 @@ from doxa.training.loop import ExecutorFactory, TrainingLoop
 from doxa.training.partitions.run import PartitionedRun
 from doxa.training.plan import cores, planned
 from doxa.training.steps import Steps
+from doxa.training.threads import torch_threads
 from doxa.training.work import Work
 
 EPOCHS, ROUNDS = 2, 3
 """Epochs of which the last is timed, and rounds in which all kinds take turns; the median counts. The speed of a shared
 machine changes from minute to minute."""
+
+PRODUCTS = 50
+"""Steps whose matrix products are timed."""
 
 STAGES = ("reading", "starting", "steps", "merging", "writing")
 
@@ -68,13 +74,17 @@ def cluster(data: Path, dimension: int = 100, partitions: int = 8, address: str 
     shares = ", ".join(f"{speeds[3] / speeds[1]:.2f}" for speeds in rounds)
     note = f"{partitions} partitions; limit: {cores()} workers on shared tables; by round {shares}"
     yield Figure(f"Ray, {on_cores} cores", on_cluster, "beliefs/s", shared, note)
-    yield from _usage(made[-1], beliefs)
+    yield Figure("Ray, scaling", on_cluster / cut, "×", note=f"{on_cores} cores, against the same partitions on one")
+    yield from _usage(made[-1], beliefs, settings)
 
 
-def _usage(executor: RayCluster, beliefs: Beliefs) -> Iterator[Figure]:
-    """What the tasks of the epoch used."""
+def _usage(executor: RayCluster, beliefs: Beliefs, settings: Settings) -> Iterator[Figure]:
+    """What the tasks of a run used, and the share of the matrix products alone, timed by one thread afterwards."""
     usage = executor.usage
     seconds = sum(usage[stage] for stage in STAGES)
+    with torch_threads(1):
+        products = seconds_of(step_products(beliefs, settings), PRODUCTS) * executor.run.per_epoch * EPOCHS
+    yield Figure("Ray, time in products", 100 * products / seconds, "%", note="of the time of the tasks")
     yield Figure(
         "Ray, bytes moved", usage["bytes"] / len(beliefs) / EPOCHS, "bytes", note="per belief, read and written"
     )

@@ -22,11 +22,18 @@ CONNECTIONS = 64
 
 @dataclass
 class Load:
-    """Response times in seconds, and how many requests failed."""
+    """Response times of answered requests in seconds, and how many requests were refused or failed."""
 
     times: list[float] = field(default_factory=list)
     errors: int = 0
     seconds: float = 0.0
+
+    def add(self, status: int, seconds: float) -> None:
+        """Count a response; only an answer has a response time."""
+        if status == 200:
+            self.times.append(seconds)
+        else:
+            self.errors += 1
 
     def milliseconds(self, share: float) -> float:
         """The response time that this share of requests does not exceed."""
@@ -85,8 +92,7 @@ async def open_loop(
         connection = await free.get()
         try:
             status, _ = await connection.request(path)
-            load.errors += status != 200
-            load.times.append(time.perf_counter() - start - arrival)
+            load.add(status, time.perf_counter() - start - arrival)
         except (OSError, asyncio.IncompleteReadError):
             load.errors += 1
             connection.close()
@@ -112,8 +118,7 @@ async def closed_loop(
             sent = time.perf_counter()
             try:
                 status, _ = await connection.request(paths[turn % len(paths)])
-                load.errors += status != 200
-                load.times.append(time.perf_counter() - sent)
+                load.add(status, time.perf_counter() - sent)
             except (OSError, asyncio.IncompleteReadError):
                 load.errors += 1
                 connection.close()

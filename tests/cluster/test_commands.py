@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from doxa import formats
+from doxa.lab import bench_cluster
 from tests.worlds import board
 
 pytestmark = pytest.mark.cluster
@@ -31,3 +32,16 @@ def test_commands_on_a_cluster_give_the_figures_of_one_machine(cluster, doxa, tm
     assert reports[1] == pytest.approx(reports[0])
     assert (judged[0] - judged[1]).abs().max() < 1e-6
     assert list((tmp_path / "parts").iterdir())
+
+
+def test_the_benchmark_compares_a_cluster_with_one_process(cluster, monkeypatch, tmp_path):
+    monkeypatch.setattr(bench_cluster, "ROUNDS", 1)
+    formats.write(board(7), tmp_path / "train.tsv")
+    figures = {figure.name: figure for figure in bench_cluster.cluster(tmp_path, 8, 2, "auto")}
+    assert figures["Ray, scaling"].value == pytest.approx(
+        figures["Ray, 2 cores"].value / figures["2 partitions, 1 process"].value
+    )
+    assert 0 < figures["Ray, time in products"].value < 100
+    assert sum(figure.value for name, figure in figures.items() if name.startswith("Ray, time in ")) == pytest.approx(
+        100 + figures["Ray, time in products"].value
+    )

@@ -50,6 +50,13 @@ def test_a_question_as_an_address_and_no_times():
     assert Load().milliseconds(0.5) != Load().milliseconds(0.5)
 
 
+def test_a_refused_request_has_no_response_time():
+    load = Load()
+    load.add(200, 0.01)
+    load.add(429, 0.0001)
+    assert (load.times, load.errors) == ([0.01], 1)
+
+
 @pytest.mark.slow
 def test_a_server_is_measured_alone_beside_an_update_and_for_a_while(tmp_path, monkeypatch):
     model, _ = board_model(6, share=0.6, valid=0.3)
