@@ -50,29 +50,33 @@ def mutated(number, seed, whole):
     return form, name, (flipped if chance.random() < 0.3 else damaged)(content, chance)
 
 
-def children():
-    """The numbers of the processes that this one started and that have not ended."""
-    return [
-        int(number)
-        for thread in Path("/proc/self/task").iterdir()
-        for number in (thread / "children").read_text().split()
+def children(name):
+    """This file of each process that was started by this one and has not ended; a process may end meanwhile."""
+    numbers = [
+        number for thread in Path("/proc/self/task").iterdir() for number in _content(thread / "children").split()
     ]
+    return [content for number in numbers if (content := _content(Path("/proc") / number / name))]
+
+
+def _content(path):
+    try:
+        return path.read_text()
+    except (FileNotFoundError, ProcessLookupError):  # of a thread or process that has ended
+        return ""
 
 
 def peak(who):
     """The largest memory so far in bytes: of this process, or of the largest of its children, ended or running."""
     if who == RUNNING:
-        states = [Path(f"/proc/{number}/status").read_text() for number in children()]
-        return (
-            max((int(state.split("VmHWM:")[1].split()[0]) for state in states if "VmHWM:" in state), default=0) * 1024
-        )
+        states = [state.partition("VmHWM:")[2].split() for state in children("status")]
+        return max((int(state[0]) for state in states if state), default=0) * 1024
     return resource.getrusage(who).ru_maxrss * 1024
 
 
 def processor_seconds():
     """The processor seconds of this process and of its children, ended and running."""
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    states = [Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split() for number in children()]
+    states = [state.rpartition(")")[2].split() for state in children("stat")]
     running = sum(int(state[11]) + int(state[12]) for state in states) / TICKS
     return time.process_time() + ended.ru_utime + ended.ru_stime + running
 
@@ -184,7 +188,7 @@ def replayed():
     """The files of the corpus, which were faults once, read again; returns those that are."""
     faults = []
     with tempfile.TemporaryDirectory() as folder:
-        for path in sorted(CORPUS.iterdir()):
+        for path in sorted(CORPUS.glob("*-*-*")):
             form, _, name = path.name.split("-", 2)
             fault = attempt(form, name, path.read_bytes(), Path(folder))
             faults += [] if fault is None else [f"{path}: {type(fault).__name__}: {str(fault)[:120]}"]
