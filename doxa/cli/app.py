@@ -165,6 +165,8 @@ def _run() -> Any:
         _drop_output()
         return FAILURE
     except Exception as fault:
+        if isinstance(fault, SystemError) and signals.is_interrupt(fault):
+            raise KeyboardInterrupt from fault
         if debug:
             raise
         print(f"Error: {system_text(fault) or unexpected_text(fault)}", file=sys.stderr)

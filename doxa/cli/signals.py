@@ -36,6 +36,14 @@ def as_interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
+def is_interrupt(fault: BaseException | None) -> bool:
+    """Whether an error comes from Ctrl-C.
+
+    Ctrl-C that reaches a compiled loop while it returns becomes a SystemError, whose cause is the interrupt.
+    """
+    return fault is not None and (isinstance(fault, KeyboardInterrupt) or is_interrupt(fault.__cause__))
+
+
 def exit_code(received: list[int], code: Any) -> Any:
     """The exit code of a command: that of SIGTERM in place of that of Ctrl-C, if it was SIGTERM."""
     return TERMINATED if received and code == INTERRUPTED else code

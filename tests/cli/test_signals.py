@@ -118,3 +118,19 @@ def test_full_disks_and_arguments_that_are_no_text_have_sentences_of_their_own()
     ended = subprocess.run(command, capture_output=True, check=False)
     assert ended.returncode == 2
     assert b"is not UTF-8 text" in ended.stderr
+
+
+def test_ctrl_c_in_a_compiled_loop_is_an_interrupt_and_no_fault(doxa, monkeypatch):
+    def returns_with_an_interrupt():
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", returns_with_an_interrupt)
+    assert doxa("data", "list") == (130, "", "")
+
+    def fails():
+        raise SystemError("something else")
+
+    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", fails)
+    code, _, err = doxa("data", "list")
+    assert code == 1
+    assert "this is a fault in doxa" in err

@@ -124,9 +124,9 @@ def start(action, log):
 def command(*arguments, temporary=None, text=""):
     """A command of doxa as a function for `start`, with a folder for temporary files and text on standard input."""
 
-    def run():
-        from doxa.cli import main
+    from doxa.cli import main  # before the child starts: a signal then meets doxa, not the import of it
 
+    def run():
         if temporary is not None:
             os.environ["TMPDIR"] = tempfile.tempdir = str(temporary)
         sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()))
