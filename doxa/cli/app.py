@@ -136,15 +136,17 @@ def main() -> None:
     gc.set_threshold(100_000)  # a tenth of a cold start is garbage collection among modules that were just loaded
     with signals.as_interrupts() as received:
         try:
-            sys.exit(_run())
+            code = _run(received)
         except KeyboardInterrupt:
-            sys.exit(signals.exit_code(received, INTERRUPTED))
-        except SystemExit as ending:
-            sys.exit(signals.exit_code(received, ending.code))
+            code = INTERRUPTED
+        sys.exit(signals.exit_code(received, code))
 
 
-def _run() -> Any:
-    """The command of sys.argv; returns its exit code."""
+def _run(received: list[int]) -> Any:
+    """The command of sys.argv; returns its exit code.
+
+    An error after a signal is an interrupt: libraries turn Ctrl-C into errors of their own where it meets them.
+    """
     debug = "--debug" in sys.argv
     if debug:
         sys.argv.remove("--debug")
@@ -156,24 +158,27 @@ def _run() -> Any:
             if sys.stdout is not None:
                 sys.stdout.flush()
             return ending.code
-    except DoxaError as fault:
-        if debug:
-            raise
-        print(f"Error: {error_text(fault)}", file=sys.stderr)
-        return exit_code(fault)
     except BrokenPipeError:
         _drop_output()
         return FAILURE
     except Exception as fault:
-        if isinstance(fault, SystemError) and signals.is_interrupt(fault):
+        if received:
             raise KeyboardInterrupt from fault
         if debug:
             raise
-        print(f"Error: {system_text(fault) or unexpected_text(fault)}", file=sys.stderr)
-        if isinstance(fault, OSError):
-            _drop_output()
-        return FAILURE
+        return _reported(fault)
     return 0
+
+
+def _reported(fault: Exception) -> int:
+    """Print what went wrong; returns the exit code."""
+    if isinstance(fault, DoxaError):
+        print(f"Error: {error_text(fault)}", file=sys.stderr)
+        return exit_code(fault)
+    print(f"Error: {system_text(fault) or unexpected_text(fault)}", file=sys.stderr)
+    if isinstance(fault, OSError):
+        _drop_output()
+    return FAILURE
 
 
 def _drop_output() -> None:

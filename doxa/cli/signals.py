@@ -16,34 +16,31 @@ from doxa.cli.hints import INTERRUPTED, TERMINATED
 def as_interrupts() -> Iterator[list[int]]:
     """Let SIGTERM act as Ctrl-C meanwhile: nothing half-written stays, and training keeps what it has.
 
-    Yields the signals received so far, apart from Ctrl-C.
+    Yields the signals received so far, apart from a Ctrl-C that a part of the command takes for itself.
     """
     received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in the background of a script
+        if (
+            number == signal.SIGINT or signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+        ):  # in the background of a script
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
     if threading.current_thread() is not threading.main_thread():
         yield received
         return
-    before = signal.signal(signal.SIGTERM, note)
+    before = {signal.SIGTERM: signal.signal(signal.SIGTERM, note)}
+    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, note)
     try:
         yield received
     finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def is_interrupt(fault: BaseException | None) -> bool:
-    """Whether an error comes from Ctrl-C.
-
-    Ctrl-C that reaches a compiled loop while it returns becomes a SystemError, whose cause is the interrupt.
-    """
-    return fault is not None and (isinstance(fault, KeyboardInterrupt) or is_interrupt(fault.__cause__))
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def exit_code(received: list[int], code: Any) -> Any:
     """The exit code of a command: that of SIGTERM in place of that of Ctrl-C, if it was SIGTERM."""
-    return TERMINATED if received and code == INTERRUPTED else code
+    return TERMINATED if signal.SIGTERM in received and code == INTERRUPTED else code

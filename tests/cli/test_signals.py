@@ -120,17 +120,22 @@ def test_full_disks_and_arguments_that_are_no_text_have_sentences_of_their_own()
     assert b"is not UTF-8 text" in ended.stderr
 
 
-def test_ctrl_c_in_a_compiled_loop_is_an_interrupt_and_no_fault(doxa, monkeypatch):
-    def returns_with_an_interrupt():
-        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_that_a_library_turns_into_an_error_is_an_interrupt_and_no_fault(doxa, monkeypatch, number, code):
+    """Compiled loops, torch and polars raise errors of their own where Ctrl-C meets them."""
 
-    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", returns_with_an_interrupt)
-    assert doxa("data", "list") == (130, "", "")
+    def fails(interrupt):
+        try:
+            if interrupt:
+                signal.raise_signal(number)
+        except KeyboardInterrupt:
+            raise SystemError("returned a result with an exception set") from None
+        raise TypeError("no signal")
 
-    def fails():
-        raise SystemError("something else")
-
-    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", fails)
-    code, _, err = doxa("data", "list")
-    assert code == 1
+    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", lambda: fails(True))
+    assert doxa("data", "list") == (code, "", "")
+    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", lambda: fails(False))
+    ended, _, err = doxa("data", "list")
+    assert ended == 1
     assert "this is a fault in doxa" in err
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
