@@ -22,9 +22,8 @@ def as_interrupts() -> Iterator[list[int]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
-        if (
-            number == signal.SIGINT or signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-        ):  # in the background of a script
+        ignored = signal.getsignal(signal.SIGINT) == signal.SIG_IGN  # as in the background of a script
+        if number == signal.SIGINT or ignored:
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGINT)
 
