@@ -287,7 +287,7 @@ MUTANTS = [
            "formats/packing.py", "    _let_interrupt()\n    if str(path)", "    if str(path)",
            "cli/test_signals.py::test_a_command_that_is_interrupted_while_it_writes_leaves_the_old_file"),
     Mutant("SIGTERM ends as Ctrl-C does",
-           "cli/signals.py", "return TERMINATED if received and code == INTERRUPTED else code", "return code",
+           "cli/signals.py", "TERMINATED if signal.SIGTERM in received and code == INTERRUPTED else code", "code",
            "cli/test_signals.py::test_a_command_that_is_interrupted_while_it_writes_leaves_the_old_file"),
     Mutant("anonymous nodes named by chance",
            "formats/anonymous.py", 'self._names.setdefault(text, f"_:anon{self._checksum}n{len(self._names) + 1}")',
