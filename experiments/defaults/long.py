@@ -1,9 +1,9 @@
-"""The best models of FB15k and FB15k-237 that two cores train within 150 minutes, by options of `doxa train`.
+"""Long training of FB15k and FB15k-237, within 150 minutes of two cores each, by options of `doxa train`.
 
     python experiments/defaults/long.py --data DIR [--recipes fb15k-237] [--seeds 0]
 
-Score and regularization are those that the race chooses without options. Dimension and epochs take the time that there
-is; larger dimensions were compared on validation beliefs alone. Writes experiments/defaults/long.json after every run.
+Score and regularization are those that the race chooses without options. Dimension and epochs are larger; they are a
+first guess that has not been run yet. Writes long.json beside this file after every run.
 """
 
 from __future__ import annotations
