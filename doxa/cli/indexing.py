@@ -16,7 +16,7 @@ def index(
         float, typer.Option(help="Share of the 10 best answers that the index shall return.", min=0.01, max=1)
     ] = 0.95,
     cells: Annotated[
-        int, typer.Option(help="Number of cells that the entities are grouped in; 0 = 4 · √entities.", min=0)
+        int, typer.Option(help="Number of cells that the entities are grouped in; 0 = 8 · √entities.", min=0)
     ] = 0,
     memory: MemoryOption = "",
 ) -> None:

@@ -66,9 +66,9 @@ def build(
 ) -> EntityIndex:
     """The index of a model's entities that returns this share of the best answers.
 
-    `facts` (n, 3) are known facts: questions are made of them to measure recall. `cells` is the number of cells,
-    0 = 4 · √entities, as faiss advises. `memory` bounds the tables of exact scores in bytes, 0 = automatic. Logits are
-    divided by the temperature of their slot, 1 by default.
+    `facts` (n, 3) are known facts: questions are made of them to measure recall. `cells` is the number of cells, 0 =
+    8 · √entities, where faiss advises 4 to 16. `memory` bounds the tables of exact scores in bytes, 0 = automatic.
+    Logits are divided by the temperature of their slot, 1 by default.
     """
     began, tell = time.monotonic(), report or (lambda fraction, what: None)
     _check(pbe, facts, recall, cells)
@@ -76,7 +76,7 @@ def build(
     heads, tails = (pbe.seen[slot].numpy() for slot in ENTITY_SLOTS)
     ids, vectors = np.union1d(heads, tails), pbe.score.entity.weight.detach()
     tell(0.0, "k-means")
-    centroids = k_means(vectors, ids, min(cells or max(1, round(4 * len(ids) ** 0.5)), len(ids)), seed)
+    centroids = k_means(vectors, ids, min(cells or max(1, round(8 * len(ids) ** 0.5)), len(ids)), seed)
     tell(0.3, "cells")
     grouped = make_cells(vectors, heads, tails, centroids)
     tell(0.6, "codes")

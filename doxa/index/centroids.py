@@ -16,7 +16,7 @@ from torch import Tensor
 from doxa.data.vocabulary import Ids
 from doxa.index.engine import BLOCK, array_of, engine
 
-POINTS_PER_CELL, ROUNDS = 64, 10
+POINTS_PER_CELL, ROUNDS = 32, 10
 """Vectors for each cell that k-means looks at, and its rounds; not tuned."""
 
 MANY = 1000

@@ -1,8 +1,9 @@
 """EntityIndex: the best answers to an entity query and their probabilities, from a small part of the entities.
 
 1. D of the query with all centroids orders the cells.
-2. faiss searches the first cells; their best members are the shortlist, whose logits are computed exactly.
-3. The sum of exponentials is that of the shortlist and of a sample of the rest (`doxa.index.sampling`).
+2. faiss searches the first cells by codes. The best members are the shortlist, whose logits are computed exactly; the
+   logits of the next ones are those of their codes.
+3. The sum of exponentials is that of both and of a sample of the rest (`doxa.index.sampling`).
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ from doxa.slots import Slot
 SHORTLIST = 256
 """Members that are scored exactly for a query, at least. They carry most of the sum of exponentials: at 100,000
 entities, 100 of them instead of 10 halved the error of probabilities."""
+
+CODED = 4096
+"""Members that a search returns, at least. Those not on the shortlist count in the sum by the scores of their codes."""
 
 FEWEST_DRAWS = 2000
 """Draws from the rest, at least; an index takes more where its probabilities need them."""
@@ -83,6 +87,44 @@ class _Queries(NamedTuple):
     logits: Tensor
 
 
+class _Best(NamedTuple):
+    """The best candidates of a query by their codes.
+
+    `shortlist` (n,) are the ids to be scored exactly, sorted, and `ids` all of them, sorted. `values` are scores by the
+    codes, those of the shortlist first and in its order: D up to a constant that is the same for all.
+    """
+
+    shortlist: Ids
+    ids: Ids
+    values: NDArray[np.float32]
+
+    def logits(self, exact: NDArray[np.float64], factor: float) -> NDArray[np.float64]:
+        """The exact logits of the shortlist, and those of the other members, moved by the median error of the codes."""
+        coded, count = factor * self.values.astype(np.float64), len(self.shortlist)
+        return np.concatenate([exact, coded[count:] + np.median(exact - coded[:count])]) if count else exact
+
+
+class _Coded(NamedTuple):
+    """Candidates by id, the best one first, and their scores by the codes."""
+
+    ids: Ids
+    values: NDArray[np.float32]
+
+    def split(self, exact: int, left_out: Ids, asked: int) -> _Best:
+        """The first `exact` of them are the shortlist, without those left out, which are sorted.
+
+        The entity asked about is always on it: codes do not know how rare a self-loop is.
+        """
+        kept = ~_member(self.ids, left_out)
+        ids, values = self.ids[kept], self.values[kept]
+        first = np.concatenate([np.flatnonzero(ids == asked), np.flatnonzero(ids != asked)])[:exact]
+        first = first[np.argsort(ids[first])]
+        return _Best(ids[first], np.sort(ids), np.concatenate([values[first], np.delete(values, first)]))
+
+
+_NOTHING = _Best(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+
+
 class _Sample(NamedTuple):
     """Draws of a query: their distinct ids, sorted, the place of each draw among them, and its log chance, (n,)."""
 
@@ -90,13 +132,13 @@ class _Sample(NamedTuple):
     places: Ids
     log_chance: NDArray[np.float64]
 
-    def log_total(self, drawn: Tensor, best: Ids, logits: Tensor, left_out: Ids) -> LogTotal:
+    def log_total(self, drawn: Tensor, best: Ids, logits: NDArray[np.float64], left_out: Ids) -> LogTotal:
         """log Σ exp over the candidates, from the logits of the drawn ids and of the best.
 
         `best` and `left_out` are sorted ids; a draw of one of them adds nothing.
         """
         others = np.where(_member(self.ids, best) | _member(self.ids, left_out), -np.inf, drawn.double().numpy())
-        return log_total(logits.double().numpy(), others[self.places], self.log_chance)
+        return log_total(logits, others[self.places], self.log_chance)
 
 
 class EntityIndex:
@@ -124,22 +166,23 @@ class EntityIndex:
         left_out = _by_query(without, len(batch))
         indexed = np.array([len(ids) <= MOST_KNOWN for ids in left_out], bool)
         queries = self._queries(slot, batch)
-        shortlists = self._shortlists(slot, queries, count, left_out, indexed, among)
-        for row, (ids, shortlist) in enumerate(zip(left_out, shortlists, strict=True)):
+        bests = self._bests(slot, queries, count, left_out, indexed, among)
+        for row, (ids, best) in enumerate(zip(left_out, bests, strict=True)):
             single = _row(batch, row)
             if not indexed[row]:
                 pairs = np.zeros(len(ids), np.int64), ids
                 yield _restricted(self.pbe.distribution(slot, single, temperature=temperature, without=pairs), among)
                 continue
             sample = self._sample(slot, single, queries.logits[row], temperature)
-            scored = np.union1d(shortlist, sample.ids)  # in one table: small ones cost as much
+            scored = np.union1d(best.shortlist, sample.ids)  # in one table: small ones cost as much
             logits = self.pbe.answer_logits(slot, single, torch.from_numpy(scored)) / temperature
-            drawn, logits = (logits[:, np.searchsorted(scored, each)] for each in (sample.ids, shortlist))
-            total = sample.log_total(drawn[0], shortlist, logits[0], ids)
+            drawn, logits = (logits[:, np.searchsorted(scored, each)] for each in (sample.ids, best.shortlist))
+            all_logits = best.logits(logits[0].double().numpy(), float(self.pbe.scale) / temperature)
+            total = sample.log_total(drawn[0], best.ids, all_logits, ids)
             yield Distribution(
                 logits,
                 torch.tensor([total.value], dtype=logits.dtype),
-                torch.from_numpy(shortlist),
+                torch.from_numpy(best.shortlist),
                 torch.tensor([total.relative_error]),
             )
 
@@ -161,7 +204,7 @@ class EntityIndex:
             query = _row(batch, row)
             sample = self._sample(slot, query, queries.logits[row])
             drawn = self.pbe.answer_logits(slot, query, torch.from_numpy(sample.ids))[0]
-            totals.append(sample.log_total(drawn, columns, logits[row], ids).value)
+            totals.append(sample.log_total(drawn, columns, logits[row].double().numpy(), ids).value)
         return torch.tensor(totals, dtype=logits.dtype)
 
     def _queries(self, slot: Slot, batch: Batch) -> _Queries:
@@ -185,7 +228,7 @@ class EntityIndex:
             ranking += OPTIMISM * self.pbe.scale * lengths * self.cells.spread
         return ranking.masked_fill_(torch.from_numpy(self.cells.counts(slot) == 0), -torch.inf)
 
-    def _shortlists(
+    def _bests(
         self,
         slot: Slot,
         queries: _Queries,
@@ -193,36 +236,41 @@ class EntityIndex:
         left_out: list[Ids],
         indexed: NDArray[np.bool_],
         among: Subset | None,
-    ) -> list[Ids]:
-        """The best candidates of each query by their codes, by id and sorted; none for a query that is not indexed."""
+    ) -> list[_Best]:
+        """The best candidates of each query by their codes; none for a query that is not indexed."""
         candidates, mask = among or Subset(self.pbe.seen[slot].numpy(), self._mask(slot))
         share = len(candidates) / len(self.pbe.seen[slot])  # of few candidates, as many are compared in more cells
         first_cells = min(math.ceil(self.summary.probes / max(share, 1e-9)), len(self.cells))
-        ranking, shortlists = self._ranking(slot, queries), [np.zeros(0, np.int64)] * len(left_out)
+        ranking, bests = self._ranking(slot, queries), [_NOTHING] * len(left_out)
         more = np.array([1 << (len(ids) - 1).bit_length() if len(ids) else 0 for ids in left_out])
+        exact, asked = max(SHORTLIST, 2 * count), queries.batch.column(slot.other)
         for extra in np.unique(more[indexed]).tolist():
             rows = np.flatnonzero((more == extra) & indexed)
-            fetched = min(max(SHORTLIST, 2 * count) + extra, len(candidates))
+            fetched = min(max(CODED, exact) + extra, len(candidates))
             for probes in (first_cells, len(self.cells)):
-                best = self._searched(queries, ranking, rows, probes, fetched, mask)
-                for row, ids in zip(rows.tolist(), best, strict=True):
-                    shortlists[row] = np.setdiff1d(ids, left_out[row], assume_unique=True)
+                for row, part in zip(rows, self._searched(queries, ranking, rows, probes, fetched, mask), strict=True):
+                    bests[row] = part.split(exact, left_out[row], int(asked[row]))
                 left = [len(candidates) - int(_member(left_out[row], candidates).sum()) for row in rows]
-                rows = rows[[len(shortlists[row]) < min(count, most) for row, most in zip(rows, left, strict=True)]]
+                rows = rows[
+                    [len(bests[row].shortlist) < min(count, most) for row, most in zip(rows, left, strict=True)]
+                ]
                 if not len(rows):
                     break
-        return shortlists
+        return bests
 
     def _searched(
         self, queries: _Queries, ranking: Tensor, rows: Ids, probes: int, count: int, mask: Mask | None
-    ) -> list[Ids]:
-        """The best `count` ids of the first cells for these rows, each sorted."""
+    ) -> list[_Coded]:
+        """The best `count` members of the first cells for these rows."""
         if not count:
-            return [np.zeros(0, np.int64)] * len(rows)
+            return [_Coded(_NOTHING.ids, _NOTHING.values)] * len(rows)
         cells = ranking[rows].topk(probes, dim=1).indices
         products = queries.logits[rows].gather(1, cells) / self.pbe.scale
-        places = self.lists.search(queries.targets[rows], cells.numpy(), products.float().numpy(), count, mask)
-        return [np.sort(self.cells.members[row[row >= 0]]) for row in places]
+        places, values = self.lists.search(queries.targets[rows], cells.numpy(), products.float().numpy(), count, mask)
+        return [
+            _Coded(self.cells.members[row[row >= 0]], value[row >= 0])
+            for row, value in zip(places, values, strict=True)
+        ]
 
     def _mask(self, slot: Slot) -> Mask | None:
         """The members that are candidates of a slot; None where all of them are."""

@@ -5,7 +5,7 @@
 | product, L2 | one byte per coordinate, of the difference to the centroid | inner product, squared L2 distance |
 | L1 | four bytes per coordinate: faiss has no shorter codes for L1 | L1 distance |
 
-Codes only make a shortlist, whose exact logits are computed from the model's vectors.
+Codes make a shortlist, whose exact logits are computed from the model's vectors, and rough scores of the next members.
 """
 
 from __future__ import annotations
@@ -74,11 +74,14 @@ class Lists:
         else:
             engine().write_index(self.index, str(path))
 
-    def search(self, points: Tensor, cells: Ids, scores: NDArray[np.float32], count: int, mask: Mask | None) -> Ids:
+    def search(
+        self, points: Tensor, cells: Ids, scores: NDArray[np.float32], count: int, mask: Mask | None
+    ) -> tuple[Ids, NDArray[np.float32]]:
         """The places of the `count` best members of these cells for each point, (B, d), (B, P) → (B, count); −1 = none.
 
-        `scores` (B, P) are the inner products of points and centroids; distances do not need them. With a `mask`, only
-        its members are looked at.
+        The best comes first. The second array are inner products, or negative distances, by the codes. `scores` (B, P)
+        are the inner products of points and centroids; distances do not need them. With a `mask`, only its members are
+        looked at.
         """
         faiss, index, rows = engine(), self.index, array_of(points)
         best, distance = np.empty((len(rows), count), np.int64), np.empty((len(rows), count), np.float32)
@@ -89,7 +92,9 @@ class Lists:
             options = faiss.SearchParametersIVF(nprobe=cells.shape[1], sel=selector)
         pointers = [faiss.swig_ptr(array) for array in (cells, scores, distance, best)]
         index.search_preassigned_c(len(rows), faiss.swig_ptr(rows), count, *pointers, False, options)
-        return best
+        if index.metric_type == faiss.METRIC_INNER_PRODUCT:
+            return best, distance
+        return best, -(np.sqrt(np.maximum(distance, 0)) if index.metric_type == faiss.METRIC_L2 else distance)
 
 
 def mask_of(members: NDArray[np.bool_]) -> Mask:

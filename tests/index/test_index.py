@@ -9,6 +9,7 @@ import torch
 
 from doxa import model as model_module
 from doxa.calibration import candidates
+from doxa.data.batch import Batch
 from doxa.errors import CannotAnswer, UsageError
 from doxa.index import build, entity_index
 from doxa.index.cells import make_cells
@@ -22,6 +23,7 @@ def _small():
     """A short list and a small sample, so that 600 entities are many."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entity_index, "SHORTLIST", 20)
+        patch.setattr(entity_index, "CODED", 40)
         patch.setattr(build, "DRAWS", (200, 400, 800))
         yield
 
@@ -62,6 +64,24 @@ def test_answers_are_those_of_exact_scoring(score, options, new_only):
     assert 0 < np.median(errors) < 0.1
     assert np.quantile(np.abs(ratios), 0.9) < 0.1
     assert model.index.summary.probes < model.index.summary.cells
+
+
+@pytest.mark.parametrize(("score", "options"), KINDS)
+def test_members_beyond_the_shortlist_count_by_their_codes(score, options, monkeypatch):
+    """All members are searched: without a sample, the sum of exponentials is nearly the exact one."""
+    monkeypatch.setattr(entity_index, "CODED", 600)
+    index = grouped_model(score, **options).build_index().index
+    index.summary = replace(index.summary, probes=len(index.cells))
+    for slot in ENTITY_SLOTS:
+        triples = np.stack([np.arange(50), np.arange(50) % 3, np.arange(50, 100)], 1)
+        exact = build.exact_answers(index.pbe, slot, triples, 0.8, 0)
+        shares, errors = build.compare(index, exact)
+        assert shares.mean() > 0.99
+        assert errors.max() < 0.03
+        batch = Batch.of_triples(*torch.from_numpy(triples.T.copy()))
+        for answer in index.distributions(slot, batch, 10, temperature=0.8):
+            assert answer.logits.shape == (1, 20), "scored exactly"
+            assert float(answer.relative_error) == 0, "every draw is a member that was searched"
 
 
 def test_candidates_are_those_of_their_slot(indexed):
