@@ -12,9 +12,7 @@ worse side; otherwise it stays a candidate. Decided proposals are never in valid
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +22,17 @@ import polars as pl
 
 from doxa.curation.grow import insert_confidence
 from doxa.curation.update import UpdateResult, update
-from doxa.data.atomic import reported
 from doxa.data.beliefs import Beliefs
 from doxa.data.results import Result
 from doxa.data.vocabulary import Vocabularies, Vocabulary
-from doxa.errors import BadStore, DoxaError, UsageError
+from doxa.errors import BadStore, UsageError
 from doxa.evaluation.compare import Comparison, Difference, compare
 from doxa.model import Model
-from doxa.storage import folders
+from doxa.storage import folders, models
 from doxa.storage.store.knowledge_base import KnowledgeBase
 from doxa.storage.store.moment import Moment
 from doxa.storage.store.publishing import ModelVersion, checksum
+from doxa.storage.store.version_folders import named_folder, new_folder
 
 SPEED = 2.0
 """Factor on the steps of trained rows: lower than that of `update`, since reviewed facts are few beside the known ones.
@@ -101,13 +99,15 @@ def update_live(
 ) -> LivingUpdate | None:
     """Update the live model with all that was decided since its snapshot; None if nothing was.
 
-    The new model is written to `folder`, by default beside the SQLite file, and recorded in the knowledge base as the
-    live version if it is no worse than the former one, else as a candidate. `force` replaces another model in `folder`.
+    The new model is written to `folder`, by default a new one beside the SQLite file or, with PostgreSQL, beside the
+    live model. The knowledge base records it as the live version if it is no worse than the former one, else as a
+    candidate. `force` replaces another model in `folder`.
     """
     live = kb.models.live()
     if live is None:
         raise UsageError("the knowledge base has no live model", f"train one: doxa train {kb.place} --out MODEL")
-    _check_folder(kb, live, folder, force)
+    if folder is not None:
+        _check_folder(live, folder, force)
     old = Model.load(kb.models.folder_of(live))
     snapshot = kb.snapshot()
     with kb.reading() as connection:
@@ -121,11 +121,14 @@ def update_live(
                     speed=SPEED, seed=seed, report=report)  # fmt: skip
     result = _with_decided(result, changes.proposals)
     model = _with_valid(result.model, parts["valid"])
-    model = replace(model, origin=model.origin | {"store": _origin(kb, snapshot)})
     comparison, reason, worse = judge_update(old, model, parts["valid"], seed)
     figures = {f"{one.task} {one.metric}": one.b for one in comparison.differences} if comparison else {}
-    with nullcontext(folder) if folder is not None else _new_folder(kb) as target:
-        model.save(target, force=True)
+    with new_folder(kb, live) if folder is None else named_folder(folder) as target:
+        store = {"place": str(kb.place), "id": kb.settings["id"], "snapshot": snapshot}
+        if folder is None:
+            store["folder"] = target.name  # the mark by which the next update knows a folder without a version
+        model = replace(model, origin=model.origin | {"store": store})
+        models.write(model, target)
         version = kb.models.register(
             target, snapshot, state="candidate" if worse else "live", parent=live.id, reason=reason,
             sha256=checksum(target), figures=figures,
@@ -133,49 +136,11 @@ def update_live(
     return LivingUpdate(version, replace(result, model=model), comparison, version.reason or reason)
 
 
-def _origin(kb: KnowledgeBase, snapshot: int) -> dict[str, Any]:
-    return {"place": str(kb.place), "id": kb.settings["id"], "snapshot": snapshot}
-
-
-def _check_folder(kb: KnowledgeBase, live: ModelVersion, folder: Path | None, force: bool) -> None:
+def _check_folder(live: ModelVersion, folder: Path, force: bool) -> None:
     """Refuse, before the work begins, a folder that the new model cannot go to."""
-    if folder is None:
-        if kb.place.is_postgres:
-            raise UsageError("no folder for the new model", "name one: doxa update URL --out MODEL")
-    elif folder.resolve() == live.folder.resolve():
+    if folder.resolve() == live.folder.resolve():
         raise UsageError(f"{folder} is the live model", "choose another folder")
-    else:
-        folders.check_vacant(folder, force, resume=False)
-
-
-@contextmanager
-def _new_folder(kb: KnowledgeBase) -> Iterator[Path]:
-    """A new folder beside a SQLite file, which no other update takes: kb.models/2 for the second version.
-
-    It is removed if the block fails, unless a version was recorded with it.
-    """
-    parent = kb.place.path.with_suffix(".models")
-    with reported(parent):
-        parent.mkdir(exist_ok=True)
-        number = max((one.id for one in kb.models.all()), default=0) + 1
-        while not _made(folder := parent / str(number)):
-            number += 1
-    try:
-        yield folder
-    except BaseException:
-        with suppress(DoxaError):
-            if folder.resolve() not in [one.folder.resolve() for one in kb.models.all()]:
-                shutil.rmtree(folder, ignore_errors=True)
-        raise
-
-
-def _made(folder: Path) -> bool:
-    """Make a folder; False if it exists."""
-    try:
-        folder.mkdir()
-    except FileExistsError:
-        return False
-    return True
+    folders.check_vacant(folder, force, resume=False)
 
 
 def _renamed(model: Model, before: Moment, after: Moment) -> Model:

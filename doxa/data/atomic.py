@@ -38,22 +38,25 @@ class Busy(BadFile):
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[bool]:
     """Hold the lock of a folder that writers must hold; `Busy` if another process holds it.
 
-    The lock ends with the process, however it ends. Forked processes do not inherit it.
+    The lock ends with the process, however it ends. Forked processes do not inherit it. False on systems without locks.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor, is_held = os.open(folder, os.O_RDONLY), False
     _locks.add(descriptor)
     try:
         if fcntl is not None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                is_held = True
             except BlockingIOError:
                 raise Busy(f"another process is writing to {folder}", "wait for it, or choose another folder") from None
             except OSError:
                 pass  # a file system without locks
-        yield
+        if not os.path.samestat(os.fstat(descriptor), os.stat(folder)):  # removed and made again before it was locked
+            raise Busy(f"another process is writing to {folder}", "wait for it, or choose another folder")
+        yield is_held
     finally:
         if descriptor in _locks:  # not in a forked process
             _locks.remove(descriptor)
@@ -85,10 +88,9 @@ def workspace(folder: Path) -> Iterator[Path]:
             stack.callback(shutil.rmtree, place, ignore_errors=True)
             try:
                 stack.enter_context(locked(place))
-            except (Busy, FileNotFoundError):
-                continue
-            if place.exists():  # no other process has swept it before it was locked
                 break
+            except (Busy, FileNotFoundError):  # another process has swept it before it was locked
+                continue
         yield place
 
 
@@ -96,8 +98,8 @@ def sweep(folder: Path) -> None:
     """Remove the workspaces in a folder that no process holds."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if WORKSPACE.fullmatch(entry.name)]:
-            with contextlib.suppress(OSError, Busy), locked(folder / name):
-                if fcntl is not None:
+            with contextlib.suppress(OSError, Busy), locked(folder / name) as is_held:
+                if is_held:
                     shutil.rmtree(folder / name, ignore_errors=True)
 
 

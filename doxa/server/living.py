@@ -111,12 +111,3 @@ def decided_between(kb: KnowledgeBase, first: int, last: int) -> list[Change]:
 def version_dict(version: ModelVersion) -> dict[str, Any]:
     """A version without the place of its folder, which is nobody's business outside."""
     return version.as_dict() | {"folder": version.folder.name}
-
-
-def update_folder(kb: KnowledgeBase) -> Path | None:
-    """Where the next version of a model goes: beside a SQLite file by default, else beside the live model."""
-    live = kb.models.live()
-    if not kb.place.is_postgres or live is None:
-        return None
-    number = max(one.id for one in kb.models.all()) + 1
-    return live.folder.with_name(f"{live.folder.name}-{number}")

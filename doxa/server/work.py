@@ -23,9 +23,9 @@ def run(kb: KnowledgeBase, kind: str, settings: dict[str, Any], report: Report) 
 def update(kb: KnowledgeBase, settings: dict[str, Any], report: Report) -> tuple[str, Any]:
     """Update the live model with what was decided since, and publish it if it is no worse."""
     from doxa.curation.living import update_live
-    from doxa.server.living import update_folder, version_dict
+    from doxa.server.living import version_dict
 
-    result = update_live(kb, update_folder(kb), report=report, **settings)
+    result = update_live(kb, report=report, **settings)
     if result is None:
         return "nothing was decided since the live model was trained", None
     about = result.as_dict() | {"version": version_dict(result.version)}

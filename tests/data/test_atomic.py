@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from doxa.data import atomic
-from doxa.data.atomic import sweep, workspace, written, written_folder
+from doxa.data.atomic import Busy, locked, sweep, workspace, written, written_folder
 from doxa.errors import BadFile
 
 
@@ -171,3 +171,26 @@ def test_sweeping_leaves_what_is_not_ours(tmp_path):
     (tmp_path / ".doxa-0123456789ab.partial").mkdir()
     sweep(tmp_path)
     assert names(tmp_path) == [".doxa-notes.partial"]
+
+
+def test_a_folder_that_was_swept_and_made_again_is_not_locked(tmp_path, monkeypatch):
+    folder, flock = tmp_path / "a", atomic.fcntl.flock
+    folder.mkdir()
+
+    def late(descriptor, operation):
+        flock(descriptor, operation)
+        folder.rmdir()
+        folder.mkdir()
+
+    monkeypatch.setattr(atomic.fcntl, "flock", late)
+    with pytest.raises(Busy), locked(folder):
+        pass
+
+
+def test_nothing_is_swept_where_the_file_system_has_no_locks(tmp_path, monkeypatch):
+    def fails(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(atomic.fcntl, "flock", fails)
+    with workspace(tmp_path) as active, workspace(tmp_path) as other:
+        assert names(tmp_path) == sorted([active.name, other.name])

@@ -15,10 +15,12 @@ from doxa.curation import living
 from doxa.curation.field import kappa, statistics
 from doxa.errors import BadFile, BadModel, BadStore, UsageError
 from doxa.model import Model
+from doxa.storage import models as stored
 from doxa.storage import sources
 from doxa.storage.folders import signed
 from doxa.storage.store.knowledge_base import KnowledgeBase
-from doxa.storage.store.publishing import checksum
+from doxa.storage.store.publishing import ModelVersions, checksum
+from doxa.storage.store.version_folders import new_folder
 from tests.worlds import board
 
 QUICK = ["--set", "dimension=8", "--set", "epochs=4", "--set", "batch_size=32", "--set", "num_candidates=8"]
@@ -40,7 +42,11 @@ def _doxa_command(doxa, monkeypatch):
 @pytest.fixture
 def world(tmp_path):
     """A board of squares in a store, and its file."""
-    kb = KnowledgeBase.create(tmp_path / "kb.db", valid=0.15, test=0.15, curator="ann")
+    return new_world(tmp_path / "kb.db")
+
+
+def new_world(place):
+    kb = KnowledgeBase.create(place, valid=0.15, test=0.15, curator="ann")
     kb.import_beliefs(board(6, words=False), source="board")
     return kb
 
@@ -101,10 +107,14 @@ def test_parts_of_a_store_are_files(world, tmp_path, doxa_command):
 @pytest.fixture
 def reviewed(world, tmp_path):
     """A store with a live model and decided proposals."""
+    return review(world, tmp_path / "m1")
+
+
+def review(world, folder):
     model = package.fit(world.beliefs("train"), valid=world.beliefs("valid"), dimension=8, epochs=10, batch_size=32,
                      num_candidates=8, threads=1)  # fmt: skip
-    model.save(tmp_path / "m1")
-    world.models.register(tmp_path / "m1", world.snapshot())
+    model.save(folder)
+    world.models.register(folder, world.snapshot())
     names = model.vocabularies.entities.names
     proposed = pl.DataFrame({"head": names[:6], "relation": ["up"] * 6, "tail": names[6:12], "credence": [0.5] * 6})
     world.queue.propose(proposed, "missing")
@@ -169,12 +179,67 @@ def test_an_update_that_cannot_be_written_leaves_no_folder(reviewed, monkeypatch
         raise BadFile("cannot write: No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(*((Model, "save") if what == "save" else (type(reviewed.models), "register")), fails)
+        patched.setattr(*((stored, "write") if what == "save" else (ModelVersions, "register")), fails)
         with pytest.raises(BadFile):
             living.update_live(reviewed, epochs=1)
     models = reviewed.place.path.with_suffix(".models")
     assert list(models.iterdir()) == []
     assert living.update_live(reviewed, epochs=1).version.folder == models / "2"
+
+
+def leave_folder(kb, monkeypatch):
+    """An update that fails to record its version, and then cannot read the store: it leaves its folder."""
+    with monkeypatch.context() as patched:
+
+        def fails(*_, **__):
+            patched.setattr(ModelVersions, "all", fails)
+            raise BadStore("the disk is full or broken")
+
+        patched.setattr(ModelVersions, "register", fails)
+        with pytest.raises(BadStore):
+            living.update_live(kb, epochs=1)
+
+
+def test_the_next_update_removes_a_folder_without_a_version(new_place, tmp_path, monkeypatch):
+    kb = review(new_world(new_place()), tmp_path / "m1")
+    parent = tmp_path if kb.place.is_postgres else kb.place.path.with_suffix(".models")
+    name = "m1-2" if kb.place.is_postgres else "2"
+    before = sorted(parent.glob("*"))
+    leave_folder(kb, monkeypatch)
+    left = Model.load(parent / name).origin["updates"]
+    shutil.copytree(parent / name, parent / f"{name}0")  # the mark is that of another folder
+    (parent / f"{name}1").mkdir()
+    updated = living.update_live(kb, epochs=1)
+    assert updated.version.folder == (parent / name).resolve()
+    assert Model.load(parent / name).origin["updates"] != left
+    assert sorted(parent.glob("*")) == sorted([*before, parent / name, parent / f"{name}0"])
+
+
+def test_a_folder_that_another_update_is_using_stays(reviewed):
+    with new_folder(reviewed, reviewed.models.live()) as folder:
+        assert living.update_live(reviewed, epochs=1).version.folder == folder.with_name("3")
+        assert folder.exists()
+
+
+def test_recorded_models_and_other_folders_stay(reviewed, monkeypatch, tmp_path):
+    models = reviewed.place.path.with_suffix(".models")
+    monkeypatch.setattr(living, "_is_worse", lambda one: False)
+    retired = living.update_live(reviewed, epochs=1).version.folder
+    reviewed.models.publish(1)
+    manifest = json.loads((shutil.copytree(retired, models / "5") / "model.json").read_text())
+    manifest["origin"]["store"]["folder"] = "5"
+    (models / "5" / "model.json").write_text(signed(manifest))
+    reviewed.models.register(tmp_path / "before" / "5", 1, sha256=checksum(models / "5"))  # moved since
+    shutil.copytree(tmp_path / "m1", models / "6")  # trained, not updated
+    for name in ("7/notes.txt", "8/checkpoint.safetensors", "notes/weights.safetensors"):
+        (models / name).parent.mkdir()
+        (models / name).touch()
+    (models / "9").touch()
+    (models / "10").symlink_to(tmp_path / "m1")
+    before = {path.name for path in models.iterdir()}
+    assert living.update_live(reviewed, epochs=1).version.folder == models / "4"
+    assert {path.name for path in models.iterdir()} == before | {"4"}
+    assert {path.name for path in (models / "10").iterdir()} == {path.name for path in (tmp_path / "m1").iterdir()}
 
 
 def test_the_rule_of_publishing():
