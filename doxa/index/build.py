@@ -34,7 +34,7 @@ DRAWS = tuple(FEWEST_DRAWS << doublings for doublings in range(5))
 MOST_DOUBLINGS = 3
 """Probabilities may need 8 times the cells that recall needs, not more: exact answers would soon be as fast."""
 
-MARGIN = 1.64
+MARGIN = 2.33
 """Standard errors by which measured shares must exceed those wanted: other questions then reach them, too."""
 
 Report = Callable[[float, str], None]
@@ -144,7 +144,7 @@ class _Measured(NamedTuple):
 
 
 def _chosen(index: EntityIndex, exact: list[ExactAnswers], wanted: float) -> IndexSummary:
-    """The fewest cells and draws per query that are enough on other questions, too, with confidence 95 %.
+    """The fewest cells and draws per query that are enough on other questions, too, with confidence 99 %.
 
     The cells that hold the best answers say how many must be searched for the recall. Codes may then miss a few:
     recall is measured. Where probabilities are wrong with the largest sample, a likely answer lies in a cell that was
