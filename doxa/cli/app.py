@@ -145,7 +145,8 @@ def main() -> None:
 def _run(received: list[int]) -> Any:
     """The command of sys.argv; returns its exit code.
 
-    An error after a signal is an interrupt: libraries turn Ctrl-C into errors of their own where it meets them.
+    An error after a signal is an interrupt: libraries turn Ctrl-C into errors of their own where it meets them. A panic
+    of a library in Rust is such an error and no `Exception`.
     """
     debug = "--debug" in sys.argv
     if debug:
@@ -161,7 +162,9 @@ def _run(received: list[int]) -> Any:
     except BrokenPipeError:
         _drop_output()
         return FAILURE
-    except Exception as fault:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as fault:
         if received:
             raise KeyboardInterrupt from fault
         if debug:
@@ -170,7 +173,7 @@ def _run(received: list[int]) -> Any:
     return 0
 
 
-def _reported(fault: Exception) -> int:
+def _reported(fault: BaseException) -> int:
     """Print what went wrong; returns the exit code."""
     if isinstance(fault, DoxaError):
         print(f"Error: {error_text(fault)}", file=sys.stderr)

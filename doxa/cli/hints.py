@@ -61,7 +61,7 @@ def faults_of_data() -> Iterator[None]:
         raise DoxaError(fault.message, *fault.hints, remedy=fault.remedy) from fault
 
 
-def system_text(fault: Exception) -> str:
+def system_text(fault: BaseException) -> str:
     """The lines to print for an error of the system, such as a full disk; empty for any other."""
     if isinstance(fault, UnicodeEncodeError):
         symbol = fault.object[fault.start : fault.start + 1]
@@ -70,7 +70,7 @@ def system_text(fault: Exception) -> str:
     return resource_text(fault)
 
 
-def unexpected_text(fault: Exception) -> str:
+def unexpected_text(fault: BaseException) -> str:
     """The lines to print for an error that doxa did not foresee."""
     message = f"unexpected {type(fault).__name__}: {visible(str(fault))}"
     return f"{message}\n  this is a fault in doxa; `doxa --debug …` shows where"

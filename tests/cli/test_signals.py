@@ -120,8 +120,15 @@ def test_full_disks_and_arguments_that_are_no_text_have_sentences_of_their_own()
     assert b"is not UTF-8 text" in ended.stderr
 
 
+class Panic(BaseException):
+    """As a library in Rust raises it."""
+
+
+@pytest.mark.parametrize("error", [SystemError, Panic])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_that_a_library_turns_into_an_error_is_an_interrupt_and_no_fault(doxa, monkeypatch, number, code):
+def test_a_signal_that_a_library_turns_into_an_error_is_an_interrupt_and_no_fault(
+    doxa, monkeypatch, number, code, error
+):
     """Compiled loops, torch and polars raise errors of their own where Ctrl-C meets them."""
 
     def fails(interrupt):
@@ -129,8 +136,8 @@ def test_a_signal_that_a_library_turns_into_an_error_is_an_interrupt_and_no_faul
             if interrupt:
                 signal.raise_signal(number)
         except KeyboardInterrupt:
-            raise SystemError("returned a result with an exception set") from None
-        raise TypeError("no signal")
+            raise error("returned a result with an exception set") from None
+        raise error("no signal")
 
     monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", lambda: fails(True))
     assert doxa("data", "list") == (code, "", "")

@@ -103,6 +103,7 @@ def start(action, log):
     if child:
         return child
     code = 99
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background of a script ignores
     try:
         with open(log, "w") as file:
             os.dup2(file.fileno(), 1)
