@@ -134,12 +134,13 @@ def common(
 def main() -> None:
     """Run the command line; an error is a short text and an exit code, with a traceback only under --debug."""
     gc.set_threshold(100_000)  # a tenth of a cold start is garbage collection among modules that were just loaded
-    with signals.as_interrupts() as received:
-        try:
+    received: list[int] = []
+    try:
+        with signals.as_interrupts(received):
             code = _run(received)
-        except KeyboardInterrupt:
-            code = INTERRUPTED
-        sys.exit(signals.exit_code(received, code))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(signals.exit_code(received, code))
 
 
 def _run(received: list[int]) -> Any:

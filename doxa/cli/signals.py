@@ -13,12 +13,11 @@ from doxa.cli.hints import INTERRUPTED, TERMINATED
 
 
 @contextmanager
-def as_interrupts() -> Iterator[list[int]]:
+def as_interrupts(received: list[int]) -> Iterator[None]:
     """Let SIGTERM act as Ctrl-C meanwhile: nothing half-written stays, and training keeps what it has.
 
-    Yields the signals received so far, apart from a Ctrl-C that a part of the command takes for itself.
+    Adds the signals to `received`, apart from a Ctrl-C that a part of the command takes for itself.
     """
-    received: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
@@ -28,13 +27,13 @@ def as_interrupts() -> Iterator[list[int]]:
         signal.raise_signal(signal.SIGINT)
 
     if threading.current_thread() is not threading.main_thread():
-        yield received
+        yield
         return
     before = {signal.SIGTERM: signal.signal(signal.SIGTERM, note)}
-    if signal.getsignal(signal.SIGINT) == signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_DFL):
         before[signal.SIGINT] = signal.signal(signal.SIGINT, note)
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -146,3 +146,15 @@ def test_a_signal_that_a_library_turns_into_an_error_is_an_interrupt_and_no_faul
     assert ended == 1
     assert "this is a fault in doxa" in err
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("before", [signal.default_int_handler, signal.SIG_DFL, signal.SIG_IGN])
+def test_ctrl_c_is_an_interrupt_unless_it_is_ignored(doxa, monkeypatch, before):
+    monkeypatch.setattr(sys.modules["doxa.cli.app"], "app", lambda: signal.raise_signal(signal.SIGINT))
+    kept = signal.signal(signal.SIGINT, before)
+    try:
+        code, _, err = doxa("data", "list")
+        assert (code, err) == (0 if before == signal.SIG_IGN else 130, "")
+        assert signal.getsignal(signal.SIGINT) == before
+    finally:
+        signal.signal(signal.SIGINT, kept)

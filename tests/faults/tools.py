@@ -99,11 +99,14 @@ def shorten_demo():
 def start(action, log):
     """Run a function in a child whose output goes to a file; returns its process id."""
     sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     child = os.fork()
+    if not child:  # until doxa runs, Ctrl-C ends the child, also where the background of a script ignores it
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     if child:
         return child
     code = 99
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background of a script ignores
     try:
         with open(log, "w") as file:
             os.dup2(file.fileno(), 1)
