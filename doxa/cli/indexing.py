@@ -23,7 +23,7 @@ def index(
     """Build an index of a model's entities, for answers over millions of entities in milliseconds.
 
     Works for the scores translation, complex, distmult and rotate, and needs faiss: `pip install 'doxa[index]'`. The
-    index is stored in the model folder. Its recall is measured on 200 questions about known facts against exact
+    index is stored in the model folder. Its recall is measured on 400 questions about known facts against exact
     answers, and as many cells are searched for each question as the wanted recall needs, and as probabilities within
     10 % for 95 % of the questions need.
 

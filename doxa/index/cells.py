@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -39,7 +40,12 @@ class Cells:
 
     def counts(self, slot: Slot) -> Ids:
         """The number of candidates of a slot in each cell, (C,)."""
-        return self.bounds[:, 2] - self.bounds[:, 0] if slot is Slot.HEAD else self.bounds[:, 3] - self.bounds[:, 1]
+        return self._counts[slot]
+
+    @cached_property
+    def _counts(self) -> dict[Slot, Ids]:
+        begin, tails_begin, heads_end, end = self.bounds.T
+        return {Slot.HEAD: heads_end - begin, Slot.TAIL: end - tails_begin}
 
     @property
     def sizes(self) -> Ids:
