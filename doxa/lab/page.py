@@ -61,9 +61,9 @@ valid only.
 good as the paper's figure for the same system, ✗ a worse one.
 
 **Settings** of rows without † are chosen blindly: [experiments/studies/run.py](../experiments/studies/run.py) runs
-`doxa tune` on validation beliefs for every system on every dataset, an hour each on FB15k, 20 minutes on WN11,
-10 minutes on the others, with the same dimension and epochs for all systems. It writes the TOML files and keeps its
-trials."""
+`doxa tune` on validation beliefs for every system on every dataset: an hour of one processor each on FB15k, 20
+minutes on WN11, 10 minutes on the others, with the same dimension and epochs for all systems. It writes the TOML files
+and keeps its trials."""
 
 
 def statistics(results: Results) -> str:

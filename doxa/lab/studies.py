@@ -1,12 +1,14 @@
 """Studies: the settings of every system on every dataset, chosen by `doxa tune` on validation beliefs alone.
 
-Every system has the same time on a dataset, and trials of the same number of epochs. A study writes its trials as JSON
-and the settings of its experiment as TOML, which `doxa reproduce` runs with several seeds. A test file is never opened.
+Every system has the same processor time on a dataset, and trials of the same number of epochs. A study writes its
+trials as JSON and the settings of its experiment as TOML, which `doxa reproduce` runs with several seeds. A test file
+is never opened.
 """
 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,7 +38,7 @@ LABELED = (*COMPARED[:-1], "unstructured", *MATRICES)
 
 @dataclass(frozen=True)
 class Plan:
-    """The studies of a dataset: seconds of each, epochs of a trial, and epochs of the experiments afterwards.
+    """The studies of a dataset: processor seconds of each, epochs of a trial, and epochs of the experiments afterwards.
 
     `name` is that of an experiment with `{}` for the system. Without `labels`, those of valid and test are dropped.
     """
@@ -125,7 +127,7 @@ def perform(
     experiments: Path = FOLDER,
     report: TrialReport | None = None,
 ) -> Tuning:
-    """Search until so many seconds are spent, write OUT/NAME.json and the experiment's TOML.
+    """Search until so many processor seconds are spent, write OUT/NAME.json and the experiment's TOML.
 
     The search itself is kept in OUT/journals/NAME: one that was stopped goes on with the time it has left.
     """
@@ -138,10 +140,12 @@ def perform(
     budget = study.plan.seconds if seconds is None else seconds
     journal = out / "journals" / study.name
     left = max(budget - seconds_spent(journal), 1.0)
-    tuning = tune(train, valid, journal, seconds=left, more=study.more, report=report, **study.fixed)
+    tuning = tune(
+        train, valid, journal, seconds=left, more=study.more, report=report, clock=time.process_time, **study.fixed
+    )
     values = {
-        "study": study.name, "doxa": about(), "budget_seconds": budget, "seconds": round(seconds_spent(journal), 1),
-        "fixed": study.fixed, **tuning.as_dict(),
+        "study": study.name, "doxa": about(), "budget_processor_seconds": budget,
+        "processor_seconds": round(seconds_spent(journal), 1), "fixed": study.fixed, **tuning.as_dict(),
     }  # fmt: skip
     with written(out / f"{study.name}.json") as unfinished:
         unfinished.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -8,6 +8,7 @@ file: a stopped search goes on where it was.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 STUDY = "study.log"
 BEST = "best.toml"
+SECONDS = "seconds"
 STAGES = 10
 """Points of a training at which a trial is compared with the others."""
 
@@ -156,6 +158,7 @@ def tune(
     strict: bool = False,
     more: SearchSpace | None = None,
     report: TrialReport | None = None,
+    clock: Callable[[], float] = time.monotonic,
     **settings: Any,
 ) -> Tuning:
     """Search for about that many seconds, or that many trials; the study and the best settings are kept in `folder`.
@@ -163,7 +166,8 @@ def tune(
     Keyword arguments are settings that every trial has; they are not searched. Without a score among them, the score
     complex is tuned, or translation where confidence is fitted. Without an epoch count or time budget among them, a
     trial trains for a twentieth of the time. Validation beliefs with names that training never sees are counted and
-    not ranked; with `strict` they are an error. `more` settings are searched beside those of the system.
+    not ranked; with `strict` they are an error. `more` settings are searched beside those of the system. `clock` tells
+    the seconds: time.process_time counts those of one processor, whatever else the machine does.
     """
     import optuna
 
@@ -178,12 +182,13 @@ def tune(
         _check_same_search(study, base, train, valid)
         enqueue(study, _first_trials(recipe(base), space))
         started: list[int] = []
+        began = clock()
 
         def attempt(trial: Trial) -> float:
             values = {name: choice.draw(trial, name) for name, choice in space.items()}
             trial.set_user_attr("values", values)
             watch = _watch(study, trial, values, report)
-            with _without_warnings() if started else nullcontext():
+            with _without_warnings() if started else nullcontext(), _timed(trial, clock):
                 started.append(trial.number)
                 try:
                     result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
@@ -199,8 +204,10 @@ def tune(
         def ended(study: Study, trial: FrozenTrial) -> None:
             if report is not None:
                 report(_record(trial), _best(study), None)
+            if seconds and clock() - began >= seconds:
+                study.stop()
 
-        study.optimize(attempt, trials or None, seconds or None, callbacks=[ended], catch=(Interrupted,))
+        study.optimize(attempt, trials or None, callbacks=[ended], catch=(Interrupted,))
         tuning = _tuning(study, base)
         with written(folder / BEST) as unfinished:
             unfinished.write_text(as_toml(tuning), encoding="utf-8")
@@ -212,7 +219,7 @@ def seconds_spent(folder: Path) -> float:
     if not (folder / STUDY).exists():
         return 0.0
     with opened(folder / STUDY, 0) as study:
-        return sum(trial.duration.total_seconds() for trial in study.trials if trial.duration)
+        return sum(_seconds(trial) for trial in study.trials)
 
 
 def _free_space(settings: Settings, train: Beliefs, fixed: Collection[str]) -> SearchSpace:
@@ -273,6 +280,22 @@ def _check_same_search(study: Study, base: Mapping[str, Any], train: Beliefs, va
 
 
 @contextmanager
+def _timed(trial: Trial, clock: Callable[[], float]) -> Iterator[None]:
+    """Note the seconds of a trial, however it ends."""
+    began = clock()
+    try:
+        yield
+    finally:
+        trial.set_user_attr(SECONDS, clock() - began)
+
+
+def _seconds(trial: FrozenTrial) -> float:
+    """The seconds of a trial as noted; by the calendar in a search of an earlier version."""
+    by_calendar = trial.duration.total_seconds() if trial.duration else 0.0
+    return float(trial.user_attrs.get(SECONDS, by_calendar))
+
+
+@contextmanager
 def _without_warnings() -> Iterator[None]:
     """Warnings about the data are the same in every trial: only the first one shows them."""
     log = logging.getLogger("doxa")
@@ -291,10 +314,9 @@ def _best(study: Study) -> float:
 
 def _record(trial: FrozenTrial) -> TrialRecord:
     states = {"COMPLETE": "finished", "PRUNED": "pruned", "FAIL": "failed"}
-    seconds = trial.duration.total_seconds() if trial.duration else 0.0
     metric = trial.value if trial.state.name == "COMPLETE" else max(trial.intermediate_values.values(), default=None)
     state = states.get(trial.state.name, "running")
-    return TrialRecord(trial.number, trial.user_attrs.get("values", {}), metric, state, seconds)
+    return TrialRecord(trial.number, trial.user_attrs.get("values", {}), metric, state, _seconds(trial))
 
 
 def _tuning(study: Study, base: dict[str, Any]) -> Tuning:

@@ -1,11 +1,12 @@
-"""Choose the settings of experiments on validation beliefs: one study per system and dataset, with one time budget.
+"""Choose the settings of experiments on validation beliefs: one study per system and dataset, with one budget.
 
     python experiments/studies/run.py --data DIR                       # every study, the most important first
     python experiments/studies/run.py fb15k-pbe 'nell-*' --data DIR    # these
     python experiments/studies/run.py --list
 
-A study that was stopped goes on with the time it has left; one whose time is spent is skipped. Each writes its trials
-to experiments/studies/NAME.json and the settings to doxa/lab/experiments/NAME.toml.
+The budget is time of one processor, so several studies may run side by side. A study that was stopped goes on with the
+time it has left; one whose time is spent is skipped. Each writes its trials to experiments/studies/NAME.json and the
+settings to doxa/lab/experiments/NAME.toml.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="studies; * stands for any text. Without names, all")
     parser.add_argument("--data", type=Path, help="the folder that contains the dataset folders")
-    parser.add_argument("--seconds", type=float, help="time of each study, in place of its plan's")
+    parser.add_argument("--seconds", type=float, help="processor time of each study, in place of its plan's")
     parser.add_argument("--list", action="store_true", help="print all studies, their time, and the time spent")
     options = parser.parse_args()
     known = studies.every()

@@ -34,7 +34,7 @@ def test_a_study_writes_its_trials_and_the_settings_of_its_experiments(data, mon
     tuning = studies.perform(study, data, data / "out", seconds=2.0, experiments=target)
     stored = json.loads((data / "out" / "webnlg-pbe.json").read_text())
     assert stored["doxa"]["training"] == VERSION
-    assert (stored["budget_seconds"], stored["best"]) == (2.0, tuning.best)
+    assert (stored["budget_processor_seconds"], stored["best"]) == (2.0, tuning.best)
     assert len(stored["trials"]) == len(tuning.trials) >= 1
     assert {"graph_smoothing", "learning_rate", "scale"} <= set(stored["trials"][0]["values"])
     written = experiments.every(target)

@@ -1,5 +1,6 @@
 """Search for settings: the space of every system, the kept best, resumed and refused searches."""
 
+import itertools
 import tomllib
 
 import numpy as np
@@ -9,7 +10,7 @@ from doxa.config import read_toml
 from doxa.data.beliefs import Beliefs
 from doxa.errors import UsageError
 from doxa.systems import SYSTEMS, recipe
-from doxa.training.tuning import BEST, search_space, tune
+from doxa.training.tuning import BEST, search_space, seconds_spent, tune
 from tests.worlds import board
 
 FIXED = {"score": "translation", "dimension": 8, "epochs": 3, "batch_size": 16, "num_candidates": 128, "patience": 0,
@@ -54,6 +55,14 @@ def test_the_best_trial_is_kept_as_settings(tmp_path):
     assert tuning.best.items() >= FIXED.items()
     assert recipe(tuning.best).scale == tuning.best["scale"]
     assert any(progress is None for _, _, progress in seen)
+
+
+def test_a_search_ends_by_its_own_clock(tmp_path):
+    train, valid = world()
+    ticks = itertools.count()
+    tuning = tune(train, valid, tmp_path, **FIXED, seconds=5.0, clock=lambda: float(next(ticks)))
+    assert [trial.seconds for trial in tuning.trials] == [1.0, 1.0]  # a tick each, and one after each
+    assert seconds_spent(tmp_path) == 2.0
 
 
 def test_a_search_resumes_where_it_stopped(tmp_path):
