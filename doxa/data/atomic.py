@@ -84,14 +84,23 @@ def workspace(folder: Path) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         while True:
             place = folder / f".doxa-{secrets.token_hex(6)}.partial"
+            stack.callback(_remove, place)  # first: a signal may come between the two
             place.mkdir()
-            stack.callback(shutil.rmtree, place, ignore_errors=True)
             try:
                 stack.enter_context(locked(place))
                 break
             except (Busy, FileNotFoundError):  # another process has swept it before it was locked
                 continue
         yield place
+
+
+def _remove(place: Path) -> None:
+    """Remove a workspace, also if a signal interrupts this."""
+    try:
+        shutil.rmtree(place, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
 
 
 def sweep(folder: Path) -> None:

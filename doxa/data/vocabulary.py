@@ -26,6 +26,12 @@ UNKNOWN = -1
 FEW = 1000
 """Names that are looked up one by one, at most."""
 
+SMALL = 1000
+"""Names of a vocabulary that always has a dictionary, at most."""
+
+SINGLE = 100
+"""Names that are read one by one, at most: gathering costs as much as reading that many."""
+
 SUGGESTIONS = 20_000
 """Names that a suggestion is looked for among, at most."""
 
@@ -61,6 +67,11 @@ class Vocabulary:
         """The id of each name. Once it has been read, a few names are looked up without work on all names."""
         return {name: number for number, name in enumerate(self.names.to_list())}
 
+    @property
+    def _is_indexed(self) -> bool:
+        """`lookup` has been read, or costs nothing."""
+        return "lookup" in self.__dict__ or len(self.names) <= SMALL
+
     @cached_property
     def _texts(self) -> list[str]:
         """The names as a list, with the strings of `lookup`."""
@@ -68,7 +79,7 @@ class Vocabulary:
 
     def ids_of(self, names: Sequence[str]) -> Ids:
         """The id of each of a few names, as `ids`."""
-        if "lookup" in self.__dict__:
+        if self._is_indexed:
             ids = [self.lookup.get(name, UNKNOWN) for name in names]
             if UNKNOWN not in ids:
                 return np.array(ids, np.int64)
@@ -101,7 +112,7 @@ class Vocabulary:
         """The id of every value as it is written."""
         if not len(self.names):
             return np.full(len(values), UNKNOWN, np.int64)
-        if "lookup" in self.__dict__ and len(values) <= FEW:
+        if self._is_indexed and len(values) <= FEW:
             return np.array([self.lookup.get(name, UNKNOWN) for name in values.to_list()], np.int64)
         if len(values) <= FEW:
             return self._ids_by_hash(values)
@@ -111,15 +122,11 @@ class Vocabulary:
         """The id of each of a few values: a cast would read all names again."""
         hashes, order = self._sorted_hashes
         wanted, texts, ids = _hashes(values), values.to_list(), np.full(len(values), UNKNOWN, np.int64)
-        places = np.searchsorted(hashes, wanted)
-        rows = np.arange(len(values))
-        while len(rows := rows[places[rows] < len(hashes)]):  # as often as names have the same hash
-            rows = rows[hashes[places[rows]] == wanted[rows]]
-            candidates = order[places[rows]]
-            same = [texts[row] == name for row, name in zip(rows.tolist(), self.names.gather(candidates), strict=True)]
-            ids[rows[same]] = candidates[same]
-            rows = rows[~np.array(same, bool)]
-            places[rows] += 1
+        first, last = np.searchsorted(hashes, wanted), np.searchsorted(hashes, wanted, "right")
+        for row, text in enumerate(texts):
+            for candidate in order[first[row] : last[row]].tolist():  # several where names have the same hash
+                if self.names[candidate] == text:
+                    ids[row] = candidate
         return ids
 
     @cached_property
@@ -140,8 +147,10 @@ class Vocabulary:
 
     def texts_of(self, ids: Ids) -> list[str]:
         """The name of each of a few ids, none of them `UNKNOWN`."""
-        if "lookup" in self.__dict__:
+        if self._is_indexed:
             return [self._texts[number] for number in ids.tolist()]
+        if len(ids) <= SINGLE:
+            return [self.names[number] for number in ids.tolist()]
         return self.names.gather(ids).to_list()
 
     def id(self, name: str) -> int:

@@ -15,6 +15,7 @@ import argparse
 import fnmatch
 from pathlib import Path
 
+from doxa.data.atomic import Busy
 from doxa.lab import studies
 from doxa.training.tuning import seconds_spent
 
@@ -37,7 +38,11 @@ def main() -> None:
     for name in chosen:
         study = known[name]
         budget = study.plan.seconds if options.seconds is None else options.seconds
-        spent = seconds_spent(OUT / "journals" / name)
+        try:
+            spent = seconds_spent(OUT / "journals" / name)
+        except Busy:
+            print(f"{name}: another process is running it")
+            continue
         if options.list:
             print(f"{name:<28} {budget:6.0f} s, {spent:6.0f} s spent")
             continue

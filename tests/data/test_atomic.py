@@ -2,8 +2,10 @@
 
 import errno
 import os
+import shutil
 import signal
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -194,3 +196,24 @@ def test_nothing_is_swept_where_the_file_system_has_no_locks(tmp_path, monkeypat
     monkeypatch.setattr(atomic.fcntl, "flock", fails)
     with workspace(tmp_path) as active, workspace(tmp_path) as other:
         assert names(tmp_path) == sorted([active.name, other.name])
+
+
+@pytest.mark.parametrize(("of", "name"), [(Path, "mkdir"), (shutil, "rmtree")])
+def test_an_interrupt_leaves_no_workspace(tmp_path, monkeypatch, of, name):
+    """While one is made: the folder is there and nobody knows. While it is removed: a part of it is left."""
+    real, calls = getattr(of, name), []
+
+    def interrupted(path, *options, **more):
+        calls.append(path)
+        if name == "mkdir":
+            real(path, *options, **more)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        if name == "rmtree":
+            real(path, *options, **more)
+
+    monkeypatch.setattr(of, name, interrupted)
+    with pytest.raises(KeyboardInterrupt), workspace(tmp_path) as place:
+        (place / "file").touch()
+    assert calls
+    assert not list(tmp_path.iterdir())

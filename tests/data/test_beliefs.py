@@ -32,6 +32,7 @@ def test_a_few_names_are_looked_up_as_many_are(monkeypatch, hashes):
     """By hash, by the cast of many names, and by the dictionary; names with the same hash are told apart."""
     by_polars = vocabulary._hashes
     monkeypatch.setattr(vocabulary, "_hashes", lambda names: by_polars(names) % np.uint64(hashes))
+    monkeypatch.setattr(vocabulary, "SMALL", 0)
     texts = ["b", "ä", "http://example.org/x", "?", "c", "d", "e"]
     names = Vocabulary(pl.Series(texts), "entity", {"ex": "http://example.org/"})
     values, expected = pl.Series(["ä", None, "x", "ex:x", "b", "?", "e"]), [1, UNKNOWN, UNKNOWN, 2, 0, 3, 6]
@@ -44,6 +45,7 @@ def test_a_few_names_are_looked_up_as_many_are(monkeypatch, hashes):
         patch.setattr(vocabulary, "FEW", 0)
         assert names.ids(values).tolist() == expected
     assert names.texts_of(np.array([6, 0])) == ["e", "b"]
+    assert names.texts_of(np.array([6, 0] * 60)) == ["e", "b"] * 60
     assert len(names.lookup) == 7
     assert names.ids_of(few).tolist() == [0, 2, UNKNOWN]
     assert names.ids_of(["e", "b"]).tolist() == [6, 0]
@@ -52,7 +54,15 @@ def test_a_few_names_are_looked_up_as_many_are(monkeypatch, hashes):
     assert names.ids(values).dtype == by_hash.dtype
 
 
-def test_hashes_do_not_leave_the_process():
+def test_a_small_vocabulary_has_a_dictionary():
+    names = Vocabulary(pl.Series(["a", "b"]), "relation")
+    assert names.ids_of(["b", "?"]).tolist() == [1, UNKNOWN]
+    assert "_sorted_hashes" not in names.__dict__
+    assert names.texts_of(np.array([1, 0])) == ["b", "a"]
+
+
+def test_hashes_do_not_leave_the_process(monkeypatch):
+    monkeypatch.setattr(vocabulary, "SMALL", 0)
     names = Vocabulary(pl.Series(["a", "b"]), "entity")
     names.ids(pl.Series(["b"]))
     assert "_sorted_hashes" in names.__dict__
