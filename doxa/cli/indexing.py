@@ -23,7 +23,7 @@ def index(
     """Build an index of a model's entities, for answers over millions of entities in milliseconds.
 
     Works for the scores translation, complex, distmult and rotate, and needs faiss: `pip install 'doxa[index]'`. The
-    index is stored in the model folder. Its recall is measured on 400 questions about known facts against exact
+    index is stored in the model folder. Its recall is measured on 1,000 questions about known facts against exact
     answers, and as many cells are searched for each question as the wanted recall needs, and as probabilities within
     10 % for 95 % of the questions need.
 
@@ -45,7 +45,7 @@ def index(
         f"{built.seconds:.1f} s"
     )
     terminal.say(
-        f"recall of the 10 best answers {built.recall:.3f} on {built.questions} questions, probabilities within "
+        f"recall of the 10 best answers {built.recall:.3f} on {built.questions:,} questions, probabilities within "
         f"{100 * built.probability_error:.1f} % for 95 % of them"
     )
     terminal.say(f"for each question, {built.probes:,} cells are searched and {built.draws:,} entities drawn")

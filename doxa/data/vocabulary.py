@@ -26,7 +26,7 @@ UNKNOWN = -1
 FEW = 1000
 """Names that are looked up one by one, at most."""
 
-SMALL = 1000
+SMALL = 10_000
 """Names of a vocabulary that always has a dictionary, at most."""
 
 SINGLE = 100

@@ -22,7 +22,7 @@ from doxa.index.lists import Lists
 from doxa.pbe import PBE
 from doxa.slots import ENTITY_SLOTS, Slot
 
-QUESTIONS, TOP = 400, 10
+QUESTIONS, TOP = 1000, 10
 """Questions that recall is measured on, half of them for each slot, and the answers of each that should be returned."""
 
 MAX_ERROR, SHARE_WITHIN = 0.1, 0.95

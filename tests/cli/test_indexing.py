@@ -20,7 +20,7 @@ def test_index_and_ask(doxa, folder):
     code, out, _ = doxa("index", folder, "--recall", "0.9", "--cells", "12")
     assert code == 0
     assert "index of 200 entities in 12 cells" in out
-    assert "on 400 questions" in out
+    assert "on 600 questions" in out
     code, out, _ = doxa("ask", folder, "e1", "r0", "?", "--index", "--json")
     assert json.loads(out)["relative_standard_error"] >= 0
     assert set(json.loads(out)["index"]) == {"recall", "probability_error"}
