@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -58,14 +58,15 @@ def summary(results: Results) -> str:
         for system in PBE:
             if system in ours:
                 row[system].append(reached(ours[system], theirs["pbe"], column))
-    old = {system: any(_outdated(results.get(names[system], [])) for names in COMPARED.values()) for system in PBE}
 
-    def share(system: str, marks: list[bool]) -> str:
-        return f"{sum(marks)} of {len(marks)}{f' {OUTDATED}' if old[system] else ''}" if marks else "not run yet"
+    def share(system: str, wheres: Sequence[str]) -> str:
+        marks = [mark for where in wheres for mark in counts[where][system]]
+        experiments = {COMPARED[where.partition(",")[0]][system] for where in wheres}
+        sign = f" {OUTDATED}" if any(_outdated(results.get(name, [])) for name in experiments) else ""
+        return f"{sum(marks)} of {len(marks)}{sign}" if marks else "not run yet"
 
-    rows = [(where, [share(system, row[system]) for system in PBE]) for where, row in counts.items()]
-    totals = [share(system, [mark for row in counts.values() for mark in row[system]]) for system in PBE]
-    rows.append(("**together**", [f"**{total}**" for total in totals]))
+    rows = [(where, [share(system, (where,)) for system in PBE]) for where in counts]
+    rows.append(("**together**", [f"**{share(system, list(counts))}**" for system in PBE]))
     parts = [
         "## Summary",
         "Figures of the paper's PBE that are reached (the mean over seeds is at least as good):",

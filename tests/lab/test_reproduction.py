@@ -10,6 +10,7 @@ from doxa.errors import BadFile, UsageError
 from doxa.lab import experiments, paper, report
 from doxa.lab.experiments import Run
 from doxa.lab.selection import TABLES, experiments_of
+from doxa.lab.summary import summary
 from doxa.training import VERSION
 from tests.worlds import board
 
@@ -133,6 +134,18 @@ def test_table_6_has_one_rule_in_a_column():
 def test_rows_say_how_many_seeds_they_have_and_whether_they_are_outdated():
     assert report.label("A", [{"current": True}] * 3) == "A"
     assert report.label("A", [{"current": True}, {"current": False}]) == "A (2 seeds) †"
+
+
+def test_the_summary_counts_reached_figures_and_marks_outdated_rows_alone():
+    figures = {"entity": {kind: {"mr": 100.0, "hits@10": 0.6} for kind in ("raw", "filtered")}}
+    results = {
+        name: [{"current": current, "evaluation": figures, "experiment": {"settings": {}}}] * 3
+        for name, current in (("fb15k-pbe-paper", True), ("wn11-pbe-paper-published", False))
+    }
+    rows = [line for line in summary(results).splitlines() if line.startswith("|")]
+    assert "| FB-500K, entities (Table 4) | 2 of 4 | not run yet |" in rows
+    assert "| WN-100K, entities (Table 3) | 4 of 4 † | not run yet |" in rows
+    assert "| **together** | **6 of 8 †** | **not run yet** |" in rows
 
 
 def test_the_best_of_a_column_is_bold():
