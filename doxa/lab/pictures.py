@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from doxa.lab.report import NAMES, SYSTEMS, Results
+from doxa.systems import SYSTEMS as RECIPES
 
 PICTURE = "results.png"
 
@@ -14,21 +15,27 @@ def curves(results: Results, path: Path) -> None:
     from matplotlib.figure import Figure
 
     datasets = {
-        title: {NAMES[system]: results[name] for system in SYSTEMS if (name := form.format(system)) in results}
+        title: {system: results[name] for system in SYSTEMS if (name := form.format(system)) in results}
         for title, form in (("webnlg", "webnlg-{}"), ("biomed", "biomed-{}"), ("nell", "nell-{}"),
                             ("wn11, as published", "wn11-{}-published"))
     }  # fmt: skip
     datasets = {title: lines for title, lines in datasets.items() if lines}
-    figure = Figure(figsize=(4 * max(len(datasets), 1), 3.4), layout="constrained")
-    for place, (title, lines) in enumerate(datasets.items(), start=1):
+    figure = Figure(figsize=(4 * max(len(datasets), 1), 3.8), layout="constrained")
+    lines_by_name = {}
+    for place, (title, systems) in enumerate(datasets.items(), start=1):
         axes = figure.add_subplot(1, len(datasets), place)
-        for name, seed_results in lines.items():
+        for system, seed_results in systems.items():
             points = [point for point in seed_results[0].get("curve", ()) if point["metric"] is not None]
-            axes.plot([point["seconds"] for point in points], [point["metric"] for point in points], label=name)
+            columns = ([point[name] for point in points] for name in ("seconds", "metric"))
+            style = "-" if "entity" in RECIPES[system].answers else "--"
+            (line,) = axes.plot(*columns, style, color=f"C{SYSTEMS.index(system)}")
+            lines_by_name[NAMES[system] + (" (relations alone)" if style == "--" else "")] = line
         axes.set_title(title)
         axes.set_xlabel("seconds of training")
         axes.set_xscale("log")
         if place == 1:
             axes.set_ylabel("mean filtered MRR on valid")
-            axes.legend(frameon=False)
+    if lines_by_name:
+        names, lines = zip(*lines_by_name.items(), strict=True)
+        figure.legend(lines, names, loc="outside upper center", ncols=len(names), frameon=False)
     figure.savefig(path, format="png", dpi=110)
