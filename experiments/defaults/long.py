@@ -3,7 +3,9 @@
     python experiments/defaults/long.py --data DIR [--recipes fb15k-237] [--seeds 0]
 
 Score and regularization are those that the race chooses without options. Dimension and epochs are larger; they are a
-first guess that has not been run yet. Writes long.json beside this file after every run.
+first guess. On FB15k-237 they reach an MRR of .356 in 49 minutes; with four times the weight of the relation term, 200
+dimensions reach .298 on valid in place of .306. The recipe of FB15k has not been run yet. Writes long.json beside this
+file after every run.
 """
 
 from __future__ import annotations
