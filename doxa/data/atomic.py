@@ -84,7 +84,7 @@ def workspace(folder: Path) -> Iterator[Path]:
     with contextlib.ExitStack() as stack:
         while True:
             place = folder / f".doxa-{secrets.token_hex(6)}.partial"
-            stack.callback(_remove, place)  # first: a signal may come between the two
+            stack.callback(_remove, place)  # a signal may come between the two
             place.mkdir()
             try:
                 stack.enter_context(locked(place))

@@ -25,6 +25,7 @@ from doxa.data.results import Result
 from doxa.errors import DoxaError, UsageError
 from doxa.scores import SCORES
 from doxa.systems import recipe, score_options, without_race
+from doxa.training.fit import TrainingResult
 from doxa.training.fit import train as train_model
 from doxa.training.floor import Diverged
 from doxa.training.loop import Progress
@@ -194,12 +195,7 @@ def tune(
                     result = train_model(train, valid, settings=recipe(base | values), strict=strict, report=watch)
                 except Diverged as fault:
                     raise optuna.TrialPruned from fault
-            if result.interrupted:
-                study.stop()
-                trial.set_user_attr(CUT, True)
-                raise Interrupted
-            assert result.state.best_metric is not None  # a search has validation beliefs
-            return result.state.best_metric
+            return _metric(study, trial, result)
 
         def ended(study: Study, trial: FrozenTrial) -> None:
             if report is not None:
@@ -212,6 +208,16 @@ def tune(
         with written(folder / BEST) as unfinished:
             unfinished.write_text(as_toml(tuning), encoding="utf-8")
         return tuning
+
+
+def _metric(study: Study, trial: Trial, result: TrainingResult) -> float:
+    """The validation metric of a trial; one that was interrupted ends the search and does not count."""
+    if result.interrupted:
+        study.stop()
+        trial.set_user_attr(CUT, True)
+        raise Interrupted
+    assert result.state.best_metric is not None  # a search has validation beliefs
+    return result.state.best_metric
 
 
 def seconds_spent(folder: Path) -> float:
