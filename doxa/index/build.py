@@ -78,10 +78,9 @@ def build(
     engine()
     heads, tails = (pbe.seen[slot].numpy() for slot in ENTITY_SLOTS)
     ids, vectors = np.union1d(heads, tails), pbe.score.entity.weight.detach()
-    tell(0.0, "k-means")
-    centroids = k_means(vectors, ids, min(cells or max(1, round(8 * len(ids) ** 0.5)), len(ids)), seed)
-    tell(0.3, "cells")
-    grouped = make_cells(vectors, heads, tails, centroids)
+    count = min(cells or max(1, round(8 * len(ids) ** 0.5)), len(ids))
+    centroids = k_means(vectors, ids, count, seed, lambda share: tell(0.3 * share, "k-means"))
+    grouped = make_cells(vectors, heads, tails, centroids, lambda share: tell(0.3 + 0.3 * share, "cells"))
     tell(0.6, "codes")
     metric = pbe.score.entity_metric
     lists = Lists.build(metric, vectors, grouped)

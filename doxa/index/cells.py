@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -77,15 +77,21 @@ class Cells:
         return cells
 
 
-def make_cells(vectors: Tensor, heads: Ids, tails: Ids, centroids: NDArray[np.float32]) -> Cells:
+def make_cells(
+    vectors: Tensor,
+    heads: Ids,
+    tails: Ids,
+    centroids: NDArray[np.float32],
+    report: Callable[[float], None] = lambda share: None,
+) -> Cells:
     """Put every candidate, by id seen as head or tail, into the cell of its nearest centroid (L2), or nearly so.
 
-    `vectors` (E, d) are those of all entities. Cells without a member are dropped.
+    `vectors` (E, d) are those of all entities. Cells without a member are dropped. `report` receives the share done.
     """
     is_head, is_tail = (np.zeros(len(vectors), bool) for _ in range(2))
     is_head[heads], is_tail[tails] = True, True
     ids = np.flatnonzero(is_head | is_tail)
-    cell, squares = nearest(vectors, ids, centroids)
+    cell, squares = nearest(vectors, ids, centroids, report)
     group = 1 - is_head[ids].astype(np.int8) + is_tail[ids].astype(np.int8)  # 0 head only, 1 both, 2 tail only
     order = np.lexsort((group, cell))
     present, cell = np.unique(cell, return_inverse=True)

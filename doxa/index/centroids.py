@@ -6,6 +6,7 @@ Vectors are compared with all centroids where these are few, otherwise with thos
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,25 +27,31 @@ SEARCHED_GROUPS = 4
 """Groups that are searched for the centroid next to a vector."""
 
 
-def k_means(vectors: Tensor, ids: Ids, cells: int, seed: int) -> NDArray[np.float32]:
-    """The centroids of `cells` cells of these vectors, from a sample of them."""
+def k_means(vectors: Tensor, ids: Ids, cells: int, seed: int, report: Callable[[float], None]) -> NDArray[np.float32]:
+    """The centroids of `cells` cells of these vectors, from a sample of them; `report` receives the share done."""
     random = np.random.default_rng(seed)
     count = min(len(ids), cells * POINTS_PER_CELL)
     sample = array_of(vectors[torch.from_numpy(np.sort(random.choice(ids, count, replace=False)))])
     faiss = engine()
     means = faiss.Clustering(vectors.shape[1], cells)
-    means.niter, means.seed = ROUNDS, seed
+    means.niter, means.seed = 1, seed
     means.min_points_per_centroid, means.max_points_per_centroid = 1, POINTS_PER_CELL
-    means.train(sample, _finder(sample, cells))
+    finder = _finder(sample, cells)
+    for done in range(ROUNDS):
+        report(done / ROUNDS)
+        means.train(sample, finder)  # goes on from its centroids
     return np.asarray(faiss.vector_float_to_array(means.centroids), np.float32).reshape(cells, -1)
 
 
-def nearest(vectors: Tensor, ids: Ids, centroids: NDArray[np.float32]) -> tuple[Ids, NDArray[np.float64]]:
+def nearest(
+    vectors: Tensor, ids: Ids, centroids: NDArray[np.float32], report: Callable[[float], None]
+) -> tuple[Ids, NDArray[np.float64]]:
     """The nearest centroid of each of these vectors, or nearly so, and the squared distance to it, (n,) each."""
     finder = _finder(centroids, len(centroids))
     finder.add(centroids)
     cell, squares = np.zeros(len(ids), np.int64), np.zeros(len(ids))
     for start in range(0, len(ids), BLOCK):
+        report(start / len(ids))
         span = slice(start, start + BLOCK)
         distances, places = finder.search(array_of(vectors[torch.from_numpy(ids[span])]), 1)
         cell[span], squares[span] = places[:, 0], np.maximum(distances[:, 0], 0)

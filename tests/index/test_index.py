@@ -11,7 +11,7 @@ from doxa import model as model_module
 from doxa.calibration import candidates
 from doxa.data.batch import Batch
 from doxa.errors import CannotAnswer, UsageError
-from doxa.index import build, entity_index
+from doxa.index import build, centroids, entity_index
 from doxa.index.cells import make_cells
 from doxa.slots import ENTITY_SLOTS, Slot
 from tests.index.models import KINDS, grouped_model
@@ -100,13 +100,32 @@ def test_candidates_are_those_of_their_slot(indexed):
 
 def test_an_entity_lies_in_the_cell_of_the_nearest_centroid():
     random = np.random.default_rng(0)
-    vectors, centroids = random.normal(size=(50, 4)).astype(np.float32), random.normal(size=(6, 4)).astype(np.float32)
-    cells = make_cells(torch.from_numpy(vectors), np.arange(0, 40), np.arange(20, 45), centroids)
+    vectors, middles = (random.normal(size=(rows, 4)).astype(np.float32) for rows in (50, 6))
+    cells = make_cells(torch.from_numpy(vectors), np.arange(0, 40), np.arange(20, 45), middles)
     assert sorted(cells.members) == list(range(45)), "the last entities are candidates of no slot"
     for cell, (start, *_, end) in enumerate(cells.bounds.tolist()):
         for entity in cells.members[start:end]:
-            distances = np.linalg.norm(centroids - vectors[entity], axis=1)
-            np.testing.assert_array_equal(centroids[distances.argmin()], cells.centroids[cell])
+            distances = np.linalg.norm(middles - vectors[entity], axis=1)
+            np.testing.assert_array_equal(middles[distances.argmin()], cells.centroids[cell])
+
+
+def test_each_round_of_k_means_improves_the_centroids_of_the_last(monkeypatch):
+    vectors = torch.from_numpy(np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32))
+    errors, told = [], []
+    for rounds in (1, 2, 10):
+        monkeypatch.setattr(centroids, "ROUNDS", rounds)
+        found = centroids.k_means(vectors, np.arange(600), 30, 0, told.append)
+        errors.append(np.square(vectors.numpy()[:, None] - found).sum(2).min(1).sum())
+    assert errors[0] > errors[1] > errors[2]
+    assert told[-10:] == [number / 10 for number in range(10)]
+
+
+def test_the_work_done_is_told(indexed):
+    told = []
+    indexed.build_index(report=lambda share, what: told.append((share, what)))
+    assert told == sorted(told, key=lambda each: each[0])
+    assert len({share for share, what in told if what == "k-means"}) == centroids.ROUNDS
+    assert (told[0], told[-1]) == ((0.0, "k-means"), (1.0, "recall"))
 
 
 def test_the_recall_wanted_is_measured(indexed):
