@@ -19,7 +19,10 @@ NAMES = {
 }  # fmt: skip
 
 SEEDS = 3
-"""Runs of an experiment; a row of fewer says so."""
+"""Runs of an experiment; a row of fewer says so, and is not compared with the paper."""
+
+DIGITS = {"average rank": 2}
+"""Decimal places of a column, where it is not one."""
 
 OUTDATED = "†"
 """Mark of a row whose results are of another version of training, or of other settings than its experiment has now."""
@@ -99,8 +102,17 @@ def over_seeds(seed_results: Iterable[dict[str, Any]], measure: Measure) -> list
 def label(name: str, seed_results: list[dict[str, Any]]) -> str:
     """The name of a row, with the number of its runs if they are few, and a mark if they are outdated."""
     few = f" ({len(seed_results)} seed{'s'[: len(seed_results) != 1]})" if len(seed_results) < SEEDS else ""
-    current = all(one.get("current", True) for one in seed_results)
-    return f"{name}{few}{'' if current else f' {OUTDATED}'}"
+    return f"{name}{few}{f' {OUTDATED}' if outdated(seed_results) else ''}"
+
+
+def outdated(seed_results: Iterable[dict[str, Any]]) -> bool:
+    """Whether a run is of another version of training, or of other settings than its experiment has now."""
+    return any(not one.get("current", True) for one in seed_results)
+
+
+def firm(seed_results: list[dict[str, Any]]) -> bool:
+    """Whether a row may be compared with the paper: enough seeds, and none of them outdated."""
+    return len(seed_results) >= SEEDS and not outdated(seed_results)
 
 
 def cell(figure: Average | None, digits: int = 1) -> str:
@@ -111,11 +123,12 @@ def cell(figure: Average | None, digits: int = 1) -> str:
     return f"{mean:,.{digits}f}" + (f" ± {spread:.{digits}f}" if count > 1 else "")
 
 
-def compared(ours: Average | None, theirs: float | None, column: str) -> str:
-    """Our figure, marked ✓ if its mean is as good as the paper's and ✗ if it is not."""
-    if ours is None or theirs is None:
-        return cell(ours)
-    return f"{cell(ours)} {'✓' if reached(ours, theirs, column) else '✗'}"
+def compared(ours: Average | None, theirs: float | None, column: str, is_firm: bool = True) -> str:
+    """Our figure, marked ✓ if its mean is as good as the paper's and ✗ if it is not; without a mark unless firm."""
+    text = cell(ours, DIGITS.get(column, 1))
+    if ours is None or theirs is None or not is_firm:
+        return text
+    return f"{text} {'✓' if reached(ours, theirs, column) else '✗'}"
 
 
 def reached(ours: Average, theirs: float, column: str) -> bool:
@@ -145,7 +158,7 @@ def beside(
         ours = over_seeds(seed_results, measure)
         if any(ours):
             against = figures or (None,) * len(columns)
-            cells = [compared(*pair) for pair in zip(ours, against, columns, strict=True)]
+            cells = [compared(*pair, firm(seed_results)) for pair in zip(ours, against, columns, strict=True)]
             here = NAMES[system] if "," in NAMES[system] else f"{NAMES[system]}, here"
             rows.append((label(f"**{here}**", seed_results), cells))
     return table(title, columns, rows)
@@ -155,7 +168,7 @@ def ours(results: Results, title: str, columns: tuple[str, ...], names: dict[str
          digits: tuple[int, ...] = ()) -> str:  # fmt: skip
     """Our rows alone; the best figure of each column is in bold."""
     averages = {name: over_seeds(results[full], measure) for name, full in names.items() if full in results}
-    digits = digits or (1,) * len(columns)
+    digits = digits or tuple(DIGITS.get(column, 1) for column in columns)
     rows: list[tuple[str, Iterable[str]]] = []
     for name, figures in averages.items():
         cells = []

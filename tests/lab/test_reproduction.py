@@ -108,8 +108,8 @@ def test_names_may_end_in_a_star_and_must_be_known():
         ((44.58, 0.0, 1), 44.6, "Hits@10 raw", "44.6 ✗"),
         ((165.0, 0.0, 1), 165, "MR raw", "165.0 ✓"),
         ((165.4, 0.0, 1), 165, "MR raw", "165.4 ✗"),
-        ((2.58, 0.25, 3), 2.6, "average rank", "2.6 ± 0.2 ✓"),
-        ((2.64, 0.25, 3), 2.6, "average rank", "2.6 ± 0.2 ✗"),
+        ((2.58, 0.25, 3), 2.6, "average rank", "2.58 ± 0.25 ✓"),
+        ((2.64, 0.25, 3), 2.6, "average rank", "2.64 ± 0.25 ✗"),
         (None, 2.6, "average rank", "–"),
     ],
 )
@@ -136,16 +136,25 @@ def test_rows_say_how_many_seeds_they_have_and_whether_they_are_outdated():
     assert report.label("A", [{"current": True}, {"current": False}]) == "A (2 seeds) †"
 
 
-def test_the_summary_counts_reached_figures_and_marks_outdated_rows_alone():
+def test_rows_of_few_seeds_and_outdated_rows_have_no_mark():
+    current, old = {"current": True}, {"current": False}
+    assert report.firm([current] * 3)
+    assert not report.firm([current] * 2)
+    assert not report.firm([current, current, old])
+    assert report.compared((44.6, 0.0, 1), 44.6, "Hits@10 raw", is_firm=False) == "44.6"
+
+
+def test_the_summary_counts_the_reached_figures_of_firm_rows_alone():
     figures = {"entity": {kind: {"mr": 100.0, "hits@10": 0.6} for kind in ("raw", "filtered")}}
+    rows_of = (("fb15k-pbe-paper", True, 3), ("fb15k-pbe", True, 2), ("wn11-pbe-paper-published", False, 3))
     results = {
-        name: [{"current": current, "evaluation": figures, "experiment": {"settings": {}}}] * 3
-        for name, current in (("fb15k-pbe-paper", True), ("wn11-pbe-paper-published", False))
+        name: [{"current": current, "evaluation": figures, "experiment": {"settings": {}}}] * count
+        for name, current, count in rows_of
     }
     rows = [line for line in summary(results).splitlines() if line.startswith("|")]
     assert "| FB-500K, entities (Table 4) | 2 of 4 | not run yet |" in rows
-    assert "| WN-100K, entities (Table 3) | 4 of 4 † | not run yet |" in rows
-    assert "| **together** | **6 of 8 †** | **not run yet** |" in rows
+    assert "| WN-100K, entities (Table 3) | not run yet | not run yet |" in rows
+    assert "| **together** | **2 of 4** | **not run yet** |" in rows
 
 
 def test_the_best_of_a_column_is_bold():
@@ -154,8 +163,8 @@ def test_the_best_of_a_column_is_bold():
         for name, mr, hits in (("a", 3.0, 0.2), ("b", 2.0, 0.1))
     }
     made = report.ours(runs, "x", paper.RELATION, {"A": "a", "B": "b"}, report.relation)
-    assert made.splitlines()[2:] == ["| A | 3.0 ± 0.0 | **50.0 ± 0.0** | **20.0 ± 0.0** |",
-                                     "| B | **2.0 ± 0.0** | **50.0 ± 0.0** | 10.0 ± 0.0 |"]  # fmt: skip
+    assert made.splitlines()[2:] == ["| A | 3.00 ± 0.00 | **50.0 ± 0.0** | **20.0 ± 0.0** |",
+                                     "| B | **2.00 ± 0.00** | **50.0 ± 0.0** | 10.0 ± 0.0 |"]  # fmt: skip
 
 
 def test_an_experiment_with_an_unknown_key_is_refused(tmp_path):
