@@ -7,7 +7,7 @@ import pytest
 import doxa as doxa_package
 from doxa import formats
 from doxa.errors import BadFile, UsageError
-from doxa.lab import experiments, paper, report
+from doxa.lab import experiments, page, paper, report
 from doxa.lab.experiments import Run
 from doxa.lab.selection import TABLES, experiments_of
 from doxa.lab.summary import summary
@@ -155,6 +155,47 @@ def test_the_summary_counts_the_reached_figures_of_firm_rows_alone():
     assert "| FB-500K, entities (Table 4) | 2 of 4 | not run yet |" in rows
     assert "| WN-100K, entities (Table 3) | not run yet | not run yet |" in rows
     assert "| **together** | **2 of 4** | **not run yet** |" in rows
+
+
+def test_the_order_names_who_is_first_in_place_of_pbe_and_where_the_literal_algorithm_is_last():
+    ranks = {"fb15k-transe": 50.0, "fb15k-pbe": 60.0, "fb15k-pbe-paper": 90.0}
+    results = {
+        name: [{"evaluation": {"entity": {kind: {"mr": mr, "hits@10": 1 / mr} for kind in ("raw", "filtered")}}}] * 3
+        for name, mr in ranks.items()
+    }
+    text = summary(results | {"fb15k-transe": results["fb15k-transe"][:1]})
+    assert "- FB-500K, entities, MR raw: TransE 50.0 †, PBE 60.0 ± 0.0" in text
+    assert "last in: FB-500K, entities, MR raw; FB-500K, entities, MR filtered; FB-500K, entities, Hits@10 raw" in text
+
+
+def half(mr, hits):
+    sides = {f"filtered_{side}": {"mr": mr} for side in ("heads", "tails")}
+    return {"entity": sides, "relation": {"raw": {"hits@1": hits}}, "protocol": {"unseen": 1, "queries": 10}}
+
+
+def test_the_limits_of_wn_100k_come_from_the_best_false_half_and_from_guesses():
+    """The false halves have heads at 50 and at 40, relations right in .4 and in .3; chance is 50, a tenth guessed."""
+
+    def run(mr, hits):
+        halves = {"evaluation": half(mr, hits), "evaluation_of_positives": half(10.0, 0.8)}
+        return halves | {"training": {"entities": 100}}
+
+    text = page.halves({"wn11-pbe-published": [run(30.0, 0.6)], "wn11-transe-published": [run(25.0, 0.55)]})
+    assert "| the false half | 50 | 50 | 40.0 |" in text
+    mean, hits = (0.1 * 50 + 0.9) / 2 + (40 + 50) / 4, (90 + 40) / 2
+    assert f"then {mean:,.0f} and its Hits@1 {hits:.1f}; the paper has 8,409 and 72.6" in text
+
+
+def test_a_system_that_judged_fewer_beliefs_has_no_figure_in_table_6():
+    def run(judged, system):
+        evaluation = {"protocol": {"judged": judged}, "classification": {"accuracy": 0.5}}
+        return [
+            {"evaluation": evaluation, "experiment": {"settings": {"system": system, "decision_rule": "score"}}}
+        ] * 3
+
+    made = page.classification_table({"fb15k-transe": run(8, "transe"), "fb15k-transm": run(10, "transm")}, "score")
+    assert "TransE" not in made
+    assert "| **TransM** | – | 50.0 ± 0.0 |" in made
 
 
 def test_the_best_of_a_column_is_bold():
