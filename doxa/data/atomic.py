@@ -43,20 +43,20 @@ def locked(folder: Path) -> Iterator[bool]:
 
     The lock ends with the process, however it ends. Forked processes do not inherit it. False on systems without locks.
     """
-    descriptor, is_held = os.open(folder, os.O_RDONLY), False
+    descriptor, is_locked = os.open(folder, os.O_RDONLY), False
     _locks.add(descriptor)
     try:
         if fcntl is not None:
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                is_held = True
+                is_locked = True
             except BlockingIOError:
                 raise Busy(f"another process is writing to {folder}", "wait for it, or choose another folder") from None
             except OSError:
                 pass  # a file system without locks
         if not os.path.samestat(os.fstat(descriptor), os.stat(folder)):  # removed and made again before it was locked
             raise Busy(f"another process is writing to {folder}", "wait for it, or choose another folder")
-        yield is_held
+        yield is_locked
     finally:
         if descriptor in _locks:  # not in a forked process
             _locks.remove(descriptor)
@@ -107,8 +107,8 @@ def sweep(folder: Path) -> None:
     """Remove the workspaces in a folder that no process holds."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for name in [entry.name for entry in entries if WORKSPACE.fullmatch(entry.name)]:
-            with contextlib.suppress(OSError, Busy), locked(folder / name) as is_held:
-                if is_held:
+            with contextlib.suppress(OSError, Busy), locked(folder / name) as is_locked:
+                if is_locked:
                     shutil.rmtree(folder / name, ignore_errors=True)
 
 

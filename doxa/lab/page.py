@@ -67,7 +67,7 @@ calibration use train and valid only.
 
 **Marks.** ± is the sample standard deviation over three seeds; a row with fewer says so. ✓ marks a mean at least as
 good as the paper's figure for the same system, ✗ a worse one; means are compared before they are rounded. Rows with
-fewer seeds, and those with {OUTDATED}, have neither.
+fewer than three, and those with {OUTDATED}, have neither.
 
 **Settings** of rows without {OUTDATED} are chosen blindly, but for graph smoothing alone, which trains nothing:
 [experiments/studies/run.py](../experiments/studies/run.py) runs `doxa tune` on validation beliefs, with an hour of one

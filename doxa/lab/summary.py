@@ -18,6 +18,7 @@ from doxa.lab.report import (
     classification,
     entity,
     firm,
+    label,
     outdated,
     over_seeds,
     reached,
@@ -28,13 +29,13 @@ from doxa.lab.selection import COMPARED
 
 
 class Column(NamedTuple):
-    """A column of a table of the paper: its figures by system, ours, and which of ours may be compared with them."""
+    """A column of a table of the paper: its figures by system, ours, and the runs that ours come from."""
 
     where: str
     name: str
     theirs: dict[str, float]
     ours: dict[str, Average]
-    firm: frozenset[str]
+    seeds: Results
 
 
 PBE = ("pbe-paper", "pbe")
@@ -49,7 +50,6 @@ def columns(results: Results) -> Iterator[Column]:
     )
     for data, names in COMPARED.items():
         seeds = {system: results[name] for system, name in names.items() if name in results}
-        compared = frozenset(system for system, several in seeds.items() if firm(several))
         for title, columns, theirs, measure in parts:
             where = f"{data}, {title}" + ("" if "Table" in title else f" (Table {3 if data == 'WN-100K' else 4})")
             averages = {system: over_seeds(several, measure) for system, several in seeds.items()}
@@ -61,7 +61,7 @@ def columns(results: Results) -> Iterator[Column]:
                     column,
                     {system: figure for system, figure in figures.items() if figure is not None},
                     {system: average for system, average in ours.items() if average is not None},
-                    compared,
+                    seeds,
                 )
 
 
@@ -71,7 +71,7 @@ def summary(results: Results) -> str:
     for column in columns(results):
         row = counts.setdefault(column.where, {system: [] for system in PBE})
         for system in PBE:
-            if system in column.ours and system in column.firm:
+            if system in column.ours and firm(column.seeds[system]):
                 row[system].append(reached(column.ours[system], column.theirs["pbe"], column.name))
 
     def share(system: str, wheres: Sequence[str]) -> str:
@@ -116,7 +116,7 @@ def order(results: Results) -> str:
         if "pbe" in shared and len(shared) > 1:
             best = min(shared, key=lambda system: sign * ours[system][0])
             if best != "pbe":
-                both = f"{shown(column, best)}, PBE {shown(column, 'pbe')}"
+                both = f"{_figure(column, best)}, PBE {_figure(column, 'pbe')}"
                 beaten.append(f"- {where}, {column.name}: {NAMES[best]} {both}")
         if "pbe-paper" in ours and len(ours) > 2:
             worst = max(ours, key=lambda system: sign * ours[system][0])
@@ -132,10 +132,9 @@ in the other order here, with PBE as doxa trains it."""
     return "\n\n".join(parts)
 
 
-def shown(column: Column, system: str) -> str:
-    """Our figure of a system in a column, marked where it may not be compared with the paper."""
-    text = cell(column.ours[system], DIGITS.get(column.name, 1))
-    return text if system in column.firm else f"{text} {OUTDATED}"
+def _figure(column: Column, system: str) -> str:
+    """Our figure of a system in a column, with the marks of its row."""
+    return label(cell(column.ours[system], DIGITS.get(column.name, 1)), column.seeds[system])
 
 
 RANDOM_START = """On WN-100K

@@ -111,21 +111,21 @@ def test_an_entity_lies_in_the_cell_of_the_nearest_centroid():
 
 def test_each_round_of_k_means_improves_the_centroids_of_the_last(monkeypatch):
     vectors = torch.from_numpy(np.random.default_rng(0).normal(size=(600, 3)).astype(np.float32))
-    errors, told = [], []
+    errors, reports = [], []
     for rounds in (1, 2, 10):
         monkeypatch.setattr(centroids, "ROUNDS", rounds)
-        found = centroids.k_means(vectors, np.arange(600), 30, 0, told.append)
+        found = centroids.k_means(vectors, np.arange(600), 30, 0, reports.append)
         errors.append(np.square(vectors.numpy()[:, None] - found).sum(2).min(1).sum())
     assert errors[0] > errors[1] > errors[2]
-    assert told[-10:] == [number / 10 for number in range(10)]
+    assert reports[-10:] == [number / 10 for number in range(10)]
 
 
-def test_the_work_done_is_told(indexed):
-    told = []
-    indexed.build_index(report=lambda share, what: told.append((share, what)))
-    assert told == sorted(told, key=lambda each: each[0])
-    assert len({share for share, what in told if what == "k-means"}) == centroids.ROUNDS
-    assert (told[0], told[-1]) == ((0.0, "k-means"), (1.0, "recall"))
+def test_the_work_done_is_reported(indexed):
+    reports = []
+    indexed.build_index(report=lambda share, what: reports.append((share, what)))
+    assert reports == sorted(reports, key=lambda each: each[0])
+    assert len({share for share, what in reports if what == "k-means"}) == centroids.ROUNDS
+    assert (reports[0], reports[-1]) == ((0.0, "k-means"), (1.0, "recall"))
 
 
 def test_the_recall_wanted_is_measured(indexed):

@@ -164,7 +164,7 @@ def test_the_order_names_who_is_first_in_place_of_pbe_and_where_the_literal_algo
         for name, mr in ranks.items()
     }
     text = summary(results | {"fb15k-transe": results["fb15k-transe"][:1]})
-    assert "- FB-500K, entities, MR raw: TransE 50.0 †, PBE 60.0 ± 0.0" in text
+    assert "- FB-500K, entities, MR raw: TransE 50.0 (1 seed), PBE 60.0 ± 0.0" in text
     assert "last in: FB-500K, entities, MR raw; FB-500K, entities, MR filtered; FB-500K, entities, Hits@10 raw" in text
 
 

@@ -63,12 +63,12 @@ def frames(
         yield from (_copied if rows >= FETCHED else _streamed)(connection, query, schema, rows)
         return
     cursor: Any = connection.execute(query).cursor
-    record = np.dtype([(name, _held_as(kind, name in integers)) for name, kind in schema.items()])
+    record = np.dtype([(name, _stored_as(kind, name in integers)) for name, kind in schema.items()])
     while len(batch := np.fromiter(islice(cursor, rows), record)):
         yield pl.DataFrame([_series(name, batch[name], kind) for name, kind in schema.items()])
 
 
-def _held_as(kind: Any, is_integer: bool) -> type:
+def _stored_as(kind: Any, is_integer: bool) -> type:
     """The type of numpy for a column: a float of SQLite is null or a number, and numpy makes NaN of null."""
     return np.int64 if is_integer else np.float64 if kind == pl.Float64 else object
 

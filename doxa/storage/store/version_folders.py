@@ -69,8 +69,8 @@ def _sweep(kb: KnowledgeBase, parent: Path, prefix: str) -> None:
     """Remove the folders that earlier updates left without a version, and that no process is writing to."""
     for folder in parent.iterdir():
         if re.fullmatch(rf"{re.escape(prefix)}[1-9]\d*", folder.name) and folder.is_dir():
-            with suppress(OSError, DoxaError), locked(folder) as is_held:
-                if is_held and _is_leftover(kb, folder):
+            with suppress(OSError, DoxaError), locked(folder) as is_locked:
+                if is_locked and _is_leftover(kb, folder):
                     shutil.rmtree(folder, ignore_errors=True)
 
 
