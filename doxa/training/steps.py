@@ -67,7 +67,7 @@ class Steps:
         self._parted = PartedStep(pbe, settings, weighting, self._facts if settings.filter_negatives else None)
         self._ahead: tuple[int, PartedBatch] | None = None
         self.threads = ALONE
-        self._floor = FloorWatch(pbe, settings)
+        self._floor = FloorWatch(pbe, settings, self.per_epoch)
         self._scalars = [parameter for parameter in pbe.parameters() if parameter.ndim == 0]
         self._pool = candidate_pool(pbe, settings)
         self._order: tuple[int, Ids] | None = None

@@ -118,18 +118,17 @@ def test_a_step_of_sgd_moves_rows_by_sums_and_scalars_by_means():
 
 @pytest.mark.parametrize("share", [True, False])
 def test_the_bias_stays_in_the_range_of_the_logistic_function(share):
-    """With the sum of all gradients of a batch it was below −20 after ten steps."""
+    """With the sum of all gradients of a batch it would be below −20 after a step."""
     train = Beliefs.from_frame(board(12))
     settings = recipe({"score": "translation", "estimator": "negative", "optimizer": "sgd", "scale": 1.0,
                        "share_candidates": share, "dimension": 8, "batch_size": 256, "num_candidates": 32,
                        "learning_rate": 0.1, "mentions": False})  # fmt: skip
     steps = Steps(build(train, settings), train, settings)
-    for number in range(10):
-        steps.take(number, 0.0)
+    steps.take(0, 0.0)
     assert 3 < steps.pbe.score.alpha.item() < 4
 
 
-@pytest.mark.parametrize("more", [{}, {"objective": "confidence"}])
+@pytest.mark.parametrize("more", [{}, {"objective": "confidence"}, {"epochs": 3}])
 def test_a_run_on_the_floor_of_the_estimates_is_an_error(more):
     """Steps of such a length drive every score below the floor at once."""
     table = board(5).with_columns(confidence=0.8)
@@ -138,20 +137,56 @@ def test_a_run_on_the_floor_of_the_estimates_is_an_error(more):
     assert "learning_rate=1000" in fault.value.hints[0]
 
 
-@pytest.mark.parametrize(("alpha", "shares"), [(-100.0, (1, 0)), (100.0, (0, 1)), (2.0, (0, 0))])
-def test_the_floor_is_where_no_derivative_is_left(alpha, shares):
+FLOOR_BATCH = [(0, 0, 1, []), (5, 3, 6, []), (2, 1, 2, [])]
+
+
+def look_twice(watch, batch):
+    """Two looks at a batch, the first error of which is that of the second."""
+    for number in range(LOOKS * EVERY - 1):
+        watch.observe(number, batch)
+    watch.observe(LOOKS * EVERY - 1, batch)
+
+
+@pytest.mark.parametrize(("alpha", "share"), [(-100.0, 1), (100.0, 1), (2.0, 0)])
+def test_the_floor_is_where_no_derivative_is_left(alpha, share):
     """α far below 0: every truth is refused; far above: every negative is accepted."""
     settings = settings_of(**LITERAL, dimension=3)
     pbe, _ = random_pbe(0, **LITERAL)
     with torch.no_grad():
         pbe.score.alpha.fill_(alpha)
-    batch, watch = batch_of([(0, 0, 1, []), (5, 3, 6, []), (2, 1, 2, [])]), FloorWatch(pbe, settings)
-    assert watch.shares(batch) == shares
-    for number in range(LOOKS * EVERY - 1):
+    watch = FloorWatch(pbe, settings, 10**6)
+    assert watch.shares(batch_of(FLOOR_BATCH)) == {"epsilon": share}
+    with pytest.raises(DoxaError, match="floor epsilon=1e-06") if share else nullcontext():
+        look_twice(watch, batch_of(FLOOR_BATCH))
+    alone = FloorWatch(pbe, settings, 10**6).shares(batch_of(FLOOR_BATCH[:1]))
+    assert alone == {"epsilon": float(alpha < 0)}  # a belief is not its own negative
+    assert not FloorWatch(pbe, settings_of(dimension=3), 10**6).active
+
+
+@pytest.mark.parametrize(("beta", "share"), [(-100.0, 1), (100.0, 1), (0.0, 0)])
+def test_words_have_a_floor_of_their_own(beta, share):
+    """β far from 0: every F is on the floor η, though no D is on the floor ε."""
+    settings = settings_of(**LITERAL, dimension=3)
+    pbe, _ = random_pbe(0, **LITERAL)
+    with torch.no_grad():
+        pbe.mention.beta.fill_(beta)
+    batch, watch = batch_of([(0, 0, 1, [0, 1]), (5, 3, 6, []), (2, 1, 2, [2])]), FloorWatch(pbe, settings, 10**6)
+    assert watch.shares(batch) == {"epsilon": 0, "eta": share}
+    with pytest.raises(DoxaError, match="floor eta=1e-06") if share else nullcontext():
+        look_twice(watch, batch)
+    assert "eta" not in FloorWatch(pbe, settings.changed(mention_weight=0.0), 10**6).shares(batch)
+
+
+def test_each_epoch_ends_with_a_look():
+    settings = settings_of(**LITERAL, dimension=3)
+    pbe, _ = random_pbe(0, **LITERAL)
+    with torch.no_grad():
+        pbe.score.alpha.fill_(-100.0)
+    watch, batch = FloorWatch(pbe, settings, 3), batch_of(FLOOR_BATCH)
+    for number in range(5):
         watch.observe(number, batch)
-    with pytest.raises(DoxaError, match="floor") if max(shares) else nullcontext():
-        watch.observe(LOOKS * EVERY - 1, batch)
-    assert not FloorWatch(pbe, settings_of(dimension=3)).active
+    with pytest.raises(DoxaError, match="floor"):
+        watch.observe(5, batch)
 
 
 def test_the_algorithm_of_the_paper_fits_a_board():
