@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from doxa.lab import paper
 from doxa.lab.experiments import every, is_current, result, runs
+from doxa.lab.studies import chosen
 from doxa.systems import recipe
 
 SYSTEMS = ("transe", "transm", "transh", "jrme", "pbe-paper", "pbe")
@@ -27,6 +28,9 @@ DIGITS = {"average rank": 2}
 OUTDATED = "†"
 """Mark of a row whose results are of another version of training, or of other settings than its experiment has now."""
 
+BY_HAND = "‡"
+"""Mark of a row whose settings no study on validation beliefs has chosen."""
+
 Results = dict[str, list[dict[str, Any]]]
 """Experiment → the results of its runs, one per seed."""
 
@@ -43,7 +47,8 @@ def results(out: Path) -> Results:
     for run in runs(every()):
         stored = result(run, out)
         if stored is not None:
-            by_name.setdefault(run.name, []).append(stored | {"current": is_current(run, stored)})
+            blind = chosen(run.name, run.experiment["settings"], out.parent / "studies")
+            by_name.setdefault(run.name, []).append(stored | {"current": is_current(run, stored), "blind": blind})
     return by_name
 
 
@@ -87,22 +92,24 @@ def filtered_metrics(one: dict[str, Any]) -> paper.Figures:
     )
 
 
+def average(column: Sequence[float | None]) -> Average | None:
+    """Mean, sample standard deviation and number of figures; None where one is missing."""
+    figures = [figure for figure in column if figure is not None]
+    if len(figures) < len(column):
+        return None
+    return float(np.mean(figures)), float(np.std(figures, ddof=1)) if len(figures) > 1 else 0.0, len(figures)
+
+
 def over_seeds(seed_results: Iterable[dict[str, Any]], measure: Measure) -> list[Average | None]:
     """Mean, sample standard deviation and number of runs of every column."""
-
-    def average(column: tuple[float | None, ...]) -> Average | None:
-        figures = [figure for figure in column if figure is not None]
-        if len(figures) < len(column):
-            return None
-        return float(np.mean(figures)), float(np.std(figures, ddof=1)) if len(figures) > 1 else 0.0, len(figures)
-
     return [average(column) for column in zip(*(measure(one) for one in seed_results), strict=True)]
 
 
 def label(name: str, seed_results: list[dict[str, Any]]) -> str:
-    """The name of a row, with the number of its runs if they are few, and a mark if they are outdated."""
+    """The name of a row, with the number of its runs if they are few, and a mark if they are outdated or not blind."""
     few = f" ({len(seed_results)} seed{'s'[: len(seed_results) != 1]})" if len(seed_results) < SEEDS else ""
-    return f"{name}{few}{f' {OUTDATED}' if outdated(seed_results) else ''}"
+    mark = OUTDATED if outdated(seed_results) else "" if blind(seed_results) else BY_HAND
+    return f"{name}{few}{f' {mark}' if mark else ''}"
 
 
 def outdated(seed_results: Iterable[dict[str, Any]]) -> bool:
@@ -110,9 +117,14 @@ def outdated(seed_results: Iterable[dict[str, Any]]) -> bool:
     return any(not one.get("current", True) for one in seed_results)
 
 
+def blind(seed_results: Iterable[dict[str, Any]]) -> bool:
+    """Whether a study on validation beliefs chose the settings."""
+    return all(one.get("blind", True) for one in seed_results)
+
+
 def firm(seed_results: list[dict[str, Any]]) -> bool:
-    """Whether a row may be compared with the paper: enough seeds, and none of them outdated."""
-    return len(seed_results) >= SEEDS and not outdated(seed_results)
+    """Whether a row may be compared with the paper: enough seeds, none of them outdated, settings chosen blindly."""
+    return len(seed_results) >= SEEDS and not outdated(seed_results) and blind(seed_results)
 
 
 def cell(figure: Average | None, digits: int = 1) -> str:
@@ -184,11 +196,13 @@ def ours(results: Results, title: str, columns: tuple[str, ...], names: dict[str
 
 
 def time(results: Results, names: Iterable[str]) -> str:
-    """The training time of each experiment, first seed."""
+    """The training time of each experiment, the mean of its runs."""
     parts = []
     for name in names:
-        for one in results.get(name, [])[:1]:
+        several = results.get(name, [])
+        for one in several[:1]:
             settings = one["experiment"]["settings"]
             cores = max(settings.get("workers", 1), settings.get("threads", 1))
-            parts.append(f"{name} {one['training']['seconds']:.0f} s on {cores} core{'s' if cores > 1 else ''}")
-    return "Training: " + ", ".join(parts) + "."
+            seconds = np.mean([each["training"]["seconds"] for each in several])
+            parts.append(f"{label(name, several)} {seconds:.0f} s on {cores} core{'s' if cores > 1 else ''}")
+    return "Training, beside other work: " + ", ".join(parts) + "."

@@ -153,15 +153,33 @@ def perform(
     return tuning
 
 
-def write_experiments(study: Study, best: Mapping[str, Any], folder: Path) -> None:
-    """Write the experiment with the best settings, and those derived from it."""
+def chosen(experiment: str, settings: Mapping[str, Any], folder: Path) -> bool:
+    """Whether these settings of an experiment are those that its study, or that of its origin, in the folder chose."""
+    origin = DERIVED.get(experiment, (experiment, {}))[0]
+    path = folder / f"{origin}.json"
+    if origin not in every() or not path.exists():
+        return False
+    best = json.loads(path.read_text(encoding="utf-8"))["best"]
+    return bool(_settings(named(origin), best)[experiment] == settings)
+
+
+def _settings(study: Study, best: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The settings of the experiment of a study and of those derived from it, by name."""
     settings = {**best, "epochs": study.plan.epochs}
     variants = {study.name: settings} | {
         name: settings | changes for name, (origin, changes) in DERIVED.items() if origin == study.name
     }
-    for name, values in variants.items():
-        if not values.get("mentions", True):
-            values = {key: value for key, value in values.items() if not key.startswith("mention_")}
+    return {
+        name: values
+        if values.get("mentions", True)
+        else {key: value for key, value in values.items() if not key.startswith("mention_")}
+        for name, values in variants.items()
+    }
+
+
+def write_experiments(study: Study, best: Mapping[str, Any], folder: Path) -> None:
+    """Write the experiment with the best settings, and those derived from it."""
+    for name, values in _settings(study, best).items():
         lines = [
             f"# written by the study {study.name}",
             f"data = {literal(study.plan.data)}",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from doxa.lab import paper
 from doxa.lab.report import (
+    BY_HAND,
     DIGITS,
     NAMES,
     OUTDATED,
@@ -98,45 +99,44 @@ chosen on valid, too: unit entity vectors, a cap on queries with many answers, a
 over the graph (`graph_smoothing`). The score, the tasks and the decision rules are the same."""
 
 NOTE = f"""{OUTDATED} marks rows of an earlier version of training, or of other settings than their experiment has now.
-They stand until they are run again (`doxa reproduce all --outdated --data DIR`) and are not counted above: on FB15k
-and WN11 their settings were chosen by hand with test figures in view."""
+They stand until they are run again (`doxa reproduce all --outdated --data DIR`). {BY_HAND} marks rows whose settings no
+study has chosen. Neither are counted above: on FB15k and WN11 their settings were chosen by hand with test figures in
+view."""
 
 
 def order(results: Results) -> str:
-    """Where the paper's order of systems does not come out."""
-    pairs = reversed_pairs = 0
-    beaten, last = list[str](), list[str]()
+    """Where the paper's order of systems does not come out, of the rows that may be compared."""
+    pairs, others, beaten = 0, 0, list[str]()
+    reversed_pairs: dict[str, list[str]] = {}
     for column in columns(results):
         where, theirs, ours = column.where.partition(" (")[0], column.theirs, column.ours
         sign = 1 if column.name in paper.SMALL_IS_GOOD else -1
         shared = [system for system in theirs if system in ours]
-        for one, other in combinations(shared, 2):
+        fit = [system for system in shared if firm(column.seeds[system])]
+        others += len(list(combinations(shared, 2))) - len(list(combinations(fit, 2)))
+        for one, other in combinations(fit, 2):
             pairs += 1
-            reversed_pairs += (theirs[one] - theirs[other]) * (ours[one][0] - ours[other][0]) < 0
-        if "pbe" in shared and len(shared) > 1:
-            best = min(shared, key=lambda system: sign * ours[system][0])
+            if (theirs[one] - theirs[other]) * (ours[one][0] - ours[other][0]) < 0:
+                reversed_pairs.setdefault(f"{NAMES[one]} and {NAMES[other]}", []).append(f"{where}, {column.name}")
+        if "pbe" in fit and len(fit) > 1:
+            best = min(fit, key=lambda system: sign * ours[system][0])
             if best != "pbe":
                 both = f"{_figure(column, best)}, PBE {_figure(column, 'pbe')}"
                 beaten.append(f"- {where}, {column.name}: {NAMES[best]} {both}")
-        if "pbe-paper" in ours and len(ours) > 2:
-            worst = max(ours, key=lambda system: sign * ours[system][0])
-            if worst == "pbe-paper":
-                last.append(f"{where}, {column.name}")
+    left = f"{others} pairs have a row with {OUTDATED}, {BY_HAND} or fewer seeds and are left out."
     if not pairs:
-        return ""
-    first = f"""**The paper's order of systems.** Of {pairs} pairs of systems in these columns, {reversed_pairs} stand
-in the other order here, with PBE as doxa trains it."""
-    parts = [f"{first} The paper has PBE first in every column. Here another system is first in:" if beaten else first]
+        return f"**The paper's order of systems** cannot be compared yet: {left}" if others else ""
+    count = sum(map(len, reversed_pairs.values()))
+    parts = [
+        f"""**The paper's order of systems.** Of {pairs} pairs of systems in these columns, {count} stand in the other
+order here, with PBE as doxa trains it. {left if others else ""}"""
+    ]
+    parts += ["\n".join(f"- {names}: {'; '.join(where)}" for names, where in reversed_pairs.items())]
+    parts += ["The paper has PBE first in every column. Here another system is first in:"] if beaten else []
     parts += ["\n".join(beaten)] if beaten else []
-    parts += [f"**The paper's algorithm** is last in: {'; '.join(last)}. {RANDOM_START}"] if last else []
-    return "\n\n".join(parts)
+    return "\n\n".join(filter(None, parts))
 
 
 def _figure(column: Column, system: str) -> str:
     """Our figure of a system in a column, with the marks of its row."""
     return label(cell(column.ours[system], DIGITS.get(column.name, 1)), column.seeds[system])
-
-
-RANDOM_START = """On WN-100K
-it alone starts from random vectors; all others start from vectors averaged over the graph, which on a sparse graph is
-most of what they reach ([figures](#every-system-on-the-labels-of-wn11))."""

@@ -44,6 +44,12 @@ def test_a_study_writes_its_trials_and_the_settings_of_its_experiments(data, mon
     assert (made["seeds"], made["tasks"]) == ([0, 1, 2], ["entity", "relation", "classification"])
     assert written["webnlg-pbe-without-head"]["settings"] == made["settings"] | {"head_weight": 0.0}
     assert not any(name.startswith("mention_") for name in written["webnlg-pbe-without-mentions"]["settings"])
+    monkeypatch.setattr(studies, "PLANS", (study.plan,))
+    of_study = [name for name, one in written.items() if studies.chosen(name, one["settings"], data / "out")]
+    assert set(of_study) == set(written)
+    assert not studies.chosen("webnlg-pbe", made["settings"] | {"epochs": 4}, data / "out")
+    assert not studies.chosen("webnlg-pbe", made["settings"], data / "experiments")
+    assert not studies.chosen("nell-confidence-label", {}, data / "out")
     more = studies.perform(study, data, data / "out", seconds=2.0, experiments=target)
     assert [trial.values for trial in more.trials[: len(tuning.trials)]] == [trial.values for trial in tuning.trials]
 
