@@ -179,7 +179,7 @@ MUTANTS = [
            "calibration/proposals.py", "hopeful.relation), self.ceiling)", "hopeful.relation), 1.0)",
            "calibration/test_proposals.py::test_no_share_above_the_ceiling"),
     Mutant("the ceiling of few candidates",
-           "calibration/proposals.py", "shares[min(SUPPORT, len(order)) - 1 :]", "shares[0:]",
+           "calibration/proposals.py", "shares[min(support, len(order)) - 1 :]", "shares[0:]",
            "calibration/test_proposals.py::test_the_ceiling_is_a_share_that_enough_candidates_showed"),
     Mutant("rough odds of the sample",
            "calibration/proposals.py", "regression.intercept_[0] + np.log(len(sample) / len(others))",

@@ -25,7 +25,7 @@ def with_answer(triple, column, entity):
 def candidate(world, known, pools, triple, best=5):
     """Of a new triple: log Pr, rank and number of known answers, each of head and tail, by full sums over new answers.
 
-    `pools` are the candidates by column. A rank past `best`, or of an entity that is no answer at all, is best + 1.
+    `pools` are the candidates by column. A rank past `best` is best + 1.
     """
     value = belief_score(world, *triple)
     log_pr, ranks, counts = [], [], []
@@ -33,9 +33,11 @@ def candidate(world, known, pools, triple, best=5):
         every = {x: with_answer(triple, column, x) for x in range(len(world.entity))}
         scores = {x: belief_score(world, *every[x]) for x in seen if every[x] not in known}
         total = sum(math.exp(score) for score in scores.values())
+        if triple[column] not in seen:  # an entity never seen in its slot joins the candidates of its own query
+            total += math.exp(value)
         log_pr.append(min(value - math.log(total), 0.0) if total else 0.0)
         rank = 1 + sum(scores[x] > value for x in scores if x in pools[column])
-        ranks.append(min(rank, best + 1) if triple[column] in seen else best + 1)
+        ranks.append(min(rank, best + 1))
         counts.append(sum(answer in known for answer in every.values()))
     return log_pr, ranks, counts
 
@@ -51,8 +53,9 @@ def candidates(world, facts, known, relation, about=None, best=5):
         if triple not in known:
             features = candidate(world, known, pools, triple, best)
             asked = [triple[2], triple[0]]  # the head is an answer to a query about the tail
-            ranked = zip(features[1], asked, strict=True)
-            if any(rank <= best and (about is None or entity in about) for rank, entity in ranked):
+            answers = [triple[0] in world.seen_heads, triple[2] in world.seen_tails]
+            ranked = zip(features[1], answers, asked, strict=True)
+            if any(answer and rank <= best and (about is None or entity in about) for rank, answer, entity in ranked):
                 rows[triple] = features
     return rows
 

@@ -20,7 +20,7 @@ from doxa.data.batch import Batch
 from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import Ids
 from doxa.index.entity_index import EntityIndex
-from doxa.pbe import PBE, Distribution, softmax
+from doxa.pbe import PBE, Distribution, log_probability_of_newcomer, softmax
 from doxa.slots import ENTITY_SLOTS, Slot
 
 SIMILAR_SLOT = 0.3
@@ -72,8 +72,9 @@ class CandidateTable:
     """Candidates of one relation or several, and what their credence is read from.
 
     `triples` (n, 3). `log_pr` (n, 2) are log Pr(h|r,t) and log Pr(t|h,r) among the answers not yet known. `ranks`
-    (n, 2) are the ranks of head and tail among these answers, BEST + 1 if the entity is not among the best. `known`
-    (n, 2) counts the known heads and tails. Columns belong to the slots head and tail.
+    (n, 2) are the ranks of head and tail among these answers, BEST + 1 if the entity is not among the best. An entity
+    never seen in its slot is no answer, but joins those of its own query. `known` (n, 2) counts the known heads and
+    tails. Columns belong to the slots head and tail.
     """
 
     triples: NDArray[np.int64]
@@ -97,6 +98,11 @@ class CandidateTable:
 
     def take(self, rows: Ids | NDArray[np.bool_]) -> CandidateTable:
         return CandidateTable(self.triples[rows], self.log_pr[rows], self.ranks[rows], self.known[rows])
+
+    def answers(self, pbe: PBE) -> NDArray[np.bool_]:
+        """Whether head and tail are among the best answers, (n, 2)."""
+        seen = [np.isin(self.triples[:, slot], pbe.seen[slot].numpy()) for slot in ENTITY_SLOTS]
+        return (self.ranks <= BEST) & np.stack(seen, axis=1)
 
     @property
     def relation(self) -> Ids:
@@ -164,11 +170,16 @@ def candidates(
         listed = keys[place] == part.keys if len(keys) else np.zeros(0, bool)
         logits[place[listed]] = part.logits[listed]
         ranks[place[listed], column] = np.minimum(part.ranks[listed], BEST + 1)
+    for column, slot in enumerate(ENTITY_SLOTS):
+        new = np.flatnonzero(~np.isin(pairs[slot], pbe.seen[slot].numpy()))
+        ranks[new, column] = _rank_of_newcomers(answers[slot], slot, pbe.entities, pairs[slot.other][new], logits[new])
     triples = np.stack([pairs[Slot.HEAD], np.full(len(keys), relation), pairs[Slot.TAIL]], axis=1)
-    log_pr = [logits - answers[slot].log_total[pairs[slot.other]] for slot in ENTITY_SLOTS]
+    log_pr = [
+        _log_pr(pbe, slot, pairs[slot], logits, answers[slot].log_total[pairs[slot.other]]) for slot in ENTITY_SLOTS
+    ]
     counts = [known.count_answers(slot, *triples.T) for slot in ENTITY_SLOTS]
     table = CandidateTable(triples, np.minimum(np.stack(log_pr, 1), 0.0), ranks, np.stack(counts, 1))
-    return table if depth == BEST else table.take(np.flatnonzero((ranks <= BEST).any(axis=1)))
+    return table if depth == BEST else table.take(table.answers(pbe).any(axis=1))
 
 
 @torch.no_grad()
@@ -192,13 +203,30 @@ def hidden_candidates(pbe: PBE, known: TripleIndex, pools: Pools, hidden: NDArra
             in_table = distribution.logits.gather(1, place[:, None]).squeeze(1)
             logit = torch.where(seen, in_table, pbe.belief_logit(batch))  # rounded like the logits it is compared with
             among = distribution.logits.index_select(1, torch.searchsorted(columns, pool))
-            rank = torch.where(seen, 1 + (among > logit[:, None]).sum(1), BEST + 1).clamp_max(BEST + 1)
-            log_pr[rows, column] = (logit - distribution.log_total).double().numpy()
+            rank = (1 + (among > logit[:, None]).sum(1)).clamp_max(BEST + 1)
+            values = logit.double().numpy(), distribution.log_total.double().numpy()
+            log_pr[rows, column] = _log_pr(pbe, slot, truth.numpy(), *values)
             ranks[rows, column] = rank.numpy()
     counts = [known.count_answers(slot, *hidden.T) - 1 for slot in ENTITY_SLOTS]
     table = CandidateTable(hidden, np.minimum(log_pr, 0.0), ranks, np.stack(counts, 1))
     in_pools = [np.isin(hidden[:, slot], pools.of(relation, slot)) for slot in ENTITY_SLOTS]
-    return table.take(in_pools[0] & in_pools[1] & (ranks <= BEST).any(axis=1))
+    return table.take(in_pools[0] & in_pools[1] & table.answers(pbe).any(axis=1))
+
+
+def _rank_of_newcomers(answers: _Answers, slot: Slot, entities: int, queries: Ids, logits: Numbers) -> Ids:
+    """The ranks that these logits have among the best answers of their queries, (n,), at most BEST + 1."""
+    asked, row = np.unique(np.divmod(answers.keys, entities)[ENTITY_SLOTS.index(slot.other)], return_inverse=True)
+    best, listed = np.full((len(asked) + 1, BEST), -np.inf), answers.ranks <= BEST
+    best[row[listed], answers.ranks[listed] - 1] = answers.logits[listed]
+    place = np.searchsorted(asked, queries)
+    place[~np.isin(queries, asked)] = len(asked)  # without any answer
+    return np.asarray(1 + (best[place] > logits[:, None]).sum(axis=1))
+
+
+def _log_pr(pbe: PBE, slot: Slot, entities: Ids, logits: Numbers, log_totals: Numbers) -> Numbers:
+    """log Pr of the entities in a slot, (n,); one never seen there joins the candidates of its own query."""
+    newcomer = log_probability_of_newcomer(torch.from_numpy(logits), torch.from_numpy(log_totals)).numpy()
+    return np.where(np.isin(entities, pbe.seen[slot].numpy()), logits - log_totals, newcomer)
 
 
 def _answer_pool(pbe: PBE, pools: Pools, relation: int, slot: Slot) -> Ids:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates, hidden_candidates
+from doxa.calibration.candidates import CandidateTable, Pools, candidates, hidden_candidates
 from doxa.calibration.curves import MIN_LABELS, Curve, fit_shares
 from doxa.calibration.labels import Adjustment, fit_adjustment, logistic
 from doxa.calibration.rules import RuleWeights
@@ -55,8 +55,9 @@ SAMPLE = 100_000
 LEAST = 0.003
 """Odds in the rough fit from which on a candidate is used in the second one."""
 
-SUPPORT = 200
-"""Candidates that must show a share of validation facts for it to be believed."""
+SUPPORT, LEAST_SUPPORT = 200, 20
+"""Candidates that must show a share of validation facts for it to be believed: as many as there are such facts, between
+these bounds. With fewer facts than candidates no share could come near 1, however good the model is."""
 
 STRENGTHS = ((10.0, 0.5), (30.0, 0.2), (100.0, 0.1))
 """Penalties on the weights of a relation, each with the deviation of its curve from the common one, that are tried.
@@ -95,7 +96,7 @@ class ProposalCurve:
     """From the features of a candidate to the number of hidden facts per candidate, of `count` validation facts.
 
     `rough` (9,) are weights and offset of the rough fit, by which hopeless candidates are dropped early. `ceiling` is
-    the highest share of hidden facts among at least SUPPORT candidates: no curve is trusted beyond it. `scale` is the
+    the highest share of hidden facts among enough candidates (`SUPPORT`): no curve is trusted beyond it. `scale` is the
     share of the candidates that the curve was fitted to over that of the hidden facts. `decided` is what decided
     proposals changed, in order.
     """
@@ -241,12 +242,21 @@ def _cross_fit(
     def weights(rows: NDArray[np.bool_]) -> RuleWeights:
         return RuleWeights.fit(features[rows], relation[rows], label[rows], relations, shrinkage)
 
-    scores = np.zeros(len(table))
+    whole = weights(part >= 0)
+    scores, level = np.zeros(len(table)), _means(whole.decision_score(features, relation), relation)
     for number in range(FOLDS):
         rows = part == number
-        scores[rows] = weights(~rows).decision_score(features[rows], relation[rows])
+        by_others = weights(~rows).decision_score(features, relation)  # whose level differs: scores have no offset
+        scores[rows] = (by_others - _means(by_others, relation) + level)[rows]
     curve = fit_shares(scores, relation, right.astype(float), relations, seed, prior)
-    return _Fit(weights(part >= 0), curve, _ceiling(curve.probability(scores, relation), right))
+    support = int(np.clip(right.sum(), LEAST_SUPPORT, SUPPORT))
+    return _Fit(whole, curve, _ceiling(curve.probability(scores, relation), right, support))
+
+
+def _means(scores: Numbers, relation: Ids) -> Numbers:
+    """The mean score of the relation of each candidate, (n,)."""
+    counts, sums = np.bincount(relation), np.bincount(relation, scores)
+    return np.asarray((sums / np.maximum(counts, 1))[relation])
 
 
 class _Sample(NamedTuple):
@@ -282,7 +292,7 @@ def _sampled(
     for place, relation in enumerate(relations):
         table = candidates(pbe, known, pools, relation, about)
         if about is not None:
-            by_head = table.ranks[:, 1] <= BEST
+            by_head = table.answers(pbe)[:, 1]
             table = table.take(np.isin(np.where(by_head, *table.triples[:, ENTITY_SLOTS].T), about))
         others.append(table)
         of_relation = sample[sample[:, Slot.RELATION] == relation]
@@ -309,12 +319,12 @@ def _rough_fit(features: Numbers, right: NDArray[np.bool_], random: np.random.Ge
     return np.append(regression.coef_[0] / spread, offset)
 
 
-def _ceiling(share: Numbers, right: NDArray[np.bool_]) -> float:
-    """The highest share of validation facts among the SUPPORT or more best candidates; half a candidate is wrong."""
+def _ceiling(share: Numbers, right: NDArray[np.bool_], support: int) -> float:
+    """The highest share of validation facts among the `support` or more best candidates; half a candidate is wrong."""
     order = np.argsort(-share, kind="stable")
     count = np.arange(1, len(order) + 1)
     shares = np.cumsum(right[order]) / (count + 0.5)
-    return float(shares[min(SUPPORT, len(order)) - 1 :].max())
+    return float(shares[min(support, len(order)) - 1 :].max())
 
 
 def _logit(credence: Numbers) -> Numbers:

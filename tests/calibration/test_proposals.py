@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+import doxa
 from doxa.calibration import proposals
 from doxa.calibration.candidates import BEST, CandidateTable, Pools, candidates, hidden_candidates
 from doxa.calibration.curves import MIN_LABELS
@@ -120,7 +121,7 @@ def test_every_candidate_is_as_likely_to_be_in_a_sample(monkeypatch):
         shares.append(scale * min(1.0, 18 / len(valid)))
     assert 0 < shares[0] < 0.5
     assert np.mean(drawn) == pytest.approx(shares[0], rel=0.1)
-    by_head = whole.table.ranks[~whole.right][:, 1] <= proposals.BEST
+    by_head = whole.table.answers(model.pbe)[~whole.right][:, 1]
     for side in (by_head, ~by_head):
         assert counts[side].mean() / 60 == pytest.approx(shares[0], rel=0.25)
 
@@ -154,7 +155,7 @@ def test_more_missing_facts_raise_every_credence_in_proportion(monkeypatch):
     assert (curve.credence(world.table, 1e6) == proposals.MOST).sum() > 10
 
 
-def test_decided_proposals_correct_a_wrong_base_rate(monkeypatch):
+def test_decided_bestcorrect_a_wrong_base_rate(monkeypatch):
     world = SimulatedWorld(7, 0.5, count=30_000)
     curve, stated = world.fit(monkeypatch), world.missing / 3
     credence = curve.credence(world.table, stated)
@@ -170,7 +171,7 @@ def test_decided_proposals_correct_a_wrong_base_rate(monkeypatch):
     assert np.array_equal(again.credence(world.table, 500.0), adjusted.credence(world.table, 500.0))
 
 
-def test_decisions_move_the_credence_of_proposals_like_those_decided():
+def test_decisions_move_the_credence_of_bestlike_those_decided():
     """Inside the range of the labels by their adjustment, far from it not at all, between in order."""
     change = Adjustment(0.8, -1.5, np.array([0.0, 3.0]))
     local = proposals.LocalAdjustment(change, 1.0, 3.0)
@@ -216,19 +217,35 @@ def ceiling_twin(share, right, support):
     return max(sum(right[i] for i in order[:n]) / (n + 0.5) for n in counts)
 
 
+@pytest.mark.parametrize("support", [20, 200])
 @pytest.mark.parametrize("count", [40, 200, 500])
-def test_the_ceiling_is_a_share_that_enough_candidates_showed(count):
+def test_the_ceiling_is_a_share_that_enough_candidates_showed(count, support):
     random = np.random.default_rng(count)
     share = random.random(count)
     right = random.random(count) < share
-    assert proposals._ceiling(share, right) == pytest.approx(ceiling_twin(share, right, proposals.SUPPORT))
-    assert proposals._ceiling(share, np.ones(count, bool)) < 1
+    assert proposals._ceiling(share, right, support) == pytest.approx(ceiling_twin(share, right, support))
+    assert proposals._ceiling(share, np.ones(count, bool), support) < 1
 
 
 def test_no_share_above_the_ceiling(monkeypatch):
     world = SimulatedWorld(3, 0.5, count=20_000)
     curve = replace(world.fit(monkeypatch), ceiling=0.2)
     assert curve.odds(world.table).max() == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_credence_of_a_small_knowledge_base_has_the_right_size(seed):
+    """A ring whose members know the next two on both sides; a tenth is hidden, and its validation facts are few."""
+    rows = np.array([(f"n{i}", "knows", f"n{(i + step) % 120}") for i in range(120) for step in (-2, -1, 1, 2)])
+    order = np.random.default_rng(seed).permutation(len(rows))
+    hidden, train = set(map(tuple, rows[order[:48]].tolist())), rows[order[48:]]
+    settings = {"score": "complex", "n3": 0.01, "learning_rate": 0.4, "epochs": 60, "dimension": 64, "batch_size": 64}
+    model = doxa.fit(train, threads=1, patience=0, **settings)
+    best = model.complete(top=48).to_frame()
+    right = sum(row in hidden for row in best.select("head", "relation", "tail").rows())
+    assert model.calibration.proposals.count < 30
+    assert right > 30
+    assert best["credence"].sum() == pytest.approx(right, rel=0.35)
 
 
 def test_too_few_validation_facts_fit_no_curve(monkeypatch):

@@ -87,7 +87,7 @@ def test_without_validation_facts_the_credence_has_an_order_and_no_size():
 
 def test_withheld_steps_come_first_and_with_high_credence(board):
     model, withheld = board
-    proposals = complete(model, base_rate=len(withheld) / (len(withheld) + len(model.train)), min_credence=0.01)
+    proposals = complete(model, base_rate=len(withheld) / (len(withheld) + len(model.train)), min_credence=0.001)
     right = np.array([triple in withheld for triple in triples_of(proposals)])
     assert right.sum() > 0.8 * len(withheld)
     assert right[: right.sum()].all()
@@ -142,7 +142,7 @@ def test_top_and_least_credence_cut_the_same_order(board, curve):
 def test_the_least_credence_is_a_fifth(board):
     model, _ = board
     assert triples_of(complete(model)) == triples_of(complete(model, min_credence=0.2))
-    assert complete(model, min_credence=0.1).credence.min() < 0.2 <= complete(model).credence.min()
+    assert complete(model, min_credence=0.001).credence.min() < 0.2 <= complete(model).credence.min()
 
 
 def test_the_list_may_grow_past_what_is_gathered_at_a_time(monkeypatch):
