@@ -179,7 +179,7 @@ def candidates(
     ]
     counts = [known.count_answers(slot, *triples.T) for slot in ENTITY_SLOTS]
     table = CandidateTable(triples, np.minimum(np.stack(log_pr, 1), 0.0), ranks, np.stack(counts, 1))
-    return table if depth == BEST else table.take(table.answers(pbe).any(axis=1))
+    return table if depth == BEST else table.take(np.flatnonzero(table.answers(pbe).any(axis=1)))
 
 
 @torch.no_grad()

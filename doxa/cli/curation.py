@@ -329,9 +329,10 @@ def update(
         updated = run(loaded, added, retracted, labeled, epochs=epochs, seed=seed, report=bar)
     updated.model.save(out, force)
     counts = updated.counts
+    known = f" ({counts['known']:,} more are training facts already)" if counts["known"] else ""
     terminal.say(f"{out}: {updated.model!r}")
     terminal.say(
-        f"{counts['beliefs']:,} beliefs added, {counts['retracted']:,} retracted, "
+        f"{counts['beliefs']:,} beliefs added{known}, {counts['retracted']:,} retracted, "
         f"{counts['new_entities']:,} new entities, "
         f"{counts['new_relations']:,} relations, {counts['new_words']:,} words in {counts['seconds']:.1f} s"
     )

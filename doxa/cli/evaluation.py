@@ -23,6 +23,7 @@ from doxa.cli.options import (
     read,
     reading,
     rows_runner,
+    test_part,
     write_text,
 )
 from doxa.errors import UsageError
@@ -52,7 +53,7 @@ PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="PNG", help="
 
 def evaluate(
     model: ModelFolder,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Test beliefs, or a dataset folder with a test file.")],
     tasks: TasksOption = TASKS,
     filter_: FilterOption = "all",
     candidates: CandidatesOption = "all",
@@ -79,6 +80,7 @@ def evaluate(
     Example: `doxa evaluate model test.tsv --tasks entity,relation --json report.json`
     """
     from doxa.data.atomic import written
+    from doxa.data.unseen import report_known
     from doxa.evaluation.protocol import CANDIDATE_RULES
     from doxa.evaluation.report import evaluate as run
     from doxa.model import Model
@@ -93,7 +95,8 @@ def evaluate(
     for option, path in (("--json", json_), ("--plot", plot)):
         check_output(option, path, model, file)
     loaded = Model.load(model)
-    beliefs = read(file, on_error, reading(format_, read_), allow_zero_confidence=True)
+    beliefs = read(test_part(file), on_error, reading(format_, read_), allow_zero_confidence=True)
+    report_known(file.name, beliefs.encode(loaded.vocabularies), loaded.trained_facts)
     with terminal.busy("evaluating") as state, rows_runner(cluster, parts, model) as runner:
         evaluation = run(
             loaded, beliefs, names, filter=filter_rule, candidates=candidate_rule, rank_all=rank_all, seed=seed,

@@ -121,7 +121,8 @@ def train(
     data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
-        terminal.remark(f"no validation file: {settings.validation_fraction:.0%} held out")
+        share = f"up to {settings.validation_fraction:.0%} of the training beliefs are held out"
+        terminal.remark(f"no validation file: {share}, those whose names train still has")
     with terminal.training_progress() as report, faults_of_data(), _interruptible():
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, strict=strict, report=report, resume=resume, force=force,
@@ -238,7 +239,8 @@ def calibrate(
     with terminal.busy("calibrating"), faults_of_data():
         calibrated = loaded.calibrate(beliefs, strict=strict, **values)
     models.save(calibrated, target, force or in_place, keep_checkpoint=in_place)
-    terminal.say(f"{target}: calibrated on {len(beliefs):,} beliefs of {path}")
+    used = int(beliefs.encode(loaded.vocabularies).seen.sum())
+    terminal.say(f"{target}: calibrated on {used:,} beliefs of {path}")
 
 
 def _check_changeable(values: Mapping[str, Any]) -> None:

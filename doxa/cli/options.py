@@ -179,6 +179,18 @@ def reading(format_: str, assignments: list[str]) -> Options:
     return Options(format=format_).parse(assignments)
 
 
+def test_part(path: Path) -> Path:
+    """The test file of a dataset folder; any other path as it is."""
+    from doxa.formats.dataset import parts_of
+
+    parts = parts_of(path)
+    if "train" not in parts:
+        return path
+    if "test" not in parts:
+        raise UsageError(f"{path} has no test file", "name a file of test beliefs")
+    return parts["test"]
+
+
 def read(path: Path, on_error: str, options: Options, allow_zero_confidence: bool = False) -> Beliefs:
     """The beliefs of a file; `allow_zero_confidence` also admits beliefs of confidence 0."""
     from doxa.storage.sources import read_beliefs

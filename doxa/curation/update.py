@@ -143,7 +143,9 @@ def update(
     if labeled is not None and labeled.label is None:
         raise UsageError("the labels have no column label; expected 1 (true) or -1 (false)")
     nothing = Beliefs.from_triples(model.vocabularies, np.zeros((0, 3), np.int64))
-    grown, new_beliefs = make_room(model, nothing if new is None else Beliefs.of(new).positives(), seed=seed)
+    stated = nothing if new is None else Beliefs.of(new).positives()
+    repeated = _is_repeated(model, stated)
+    grown, new_beliefs = make_room(model, stated.where(~repeated), seed=seed)
     removed = _require_known(model, nothing if retracted is None else Beliefs.of(retracted), grown)
     grown = _without(grown, removed)
     sample = _drift_sample(model, removed.triples, seed)
@@ -157,6 +159,7 @@ def update(
     drift = replace(_drift(model, grown, before, _answers(grown, sample, grown), removed), **moved)
     counts = {
         "beliefs": len(new_beliefs),
+        "known": int(repeated.sum()),
         "retracted": len(removed),
         "negatives": len(pushed) - len(removed),
         "labels": 0 if labeled is None else len(labeled),
@@ -171,6 +174,13 @@ def update(
         "updates": [*model.origin.get("updates", []), counts],
     }
     return UpdateResult(replace(grown, origin=origin), drift, counts)
+
+
+def _is_repeated(model: Model, beliefs: Beliefs) -> NDArray[np.bool_]:
+    """Whether each belief is a training fact without a sentence or confidence: there is nothing to learn from it."""
+    encoded = beliefs.encode(model.vocabularies)
+    trained = model.trained_facts.contains(encoded.head, encoded.relation, encoded.tail)
+    return np.asarray(trained & (np.diff(beliefs.mention.offsets) == 0) & np.isnan(beliefs.confidence))
 
 
 def _require_known(model: Model, retracted: Beliefs, grown: Model) -> Beliefs:

@@ -1,4 +1,4 @@
-"""Validation beliefs with names that training never sees: counted in one line, or refused."""
+"""Held-out beliefs that do not fit: with names that training never sees, or known to training already."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import numpy as np
 
 from doxa.data.beliefs import Beliefs
+from doxa.data.triples import TripleIndex
 from doxa.data.vocabulary import UNKNOWN
 from doxa.errors import UsageError
 from doxa.slots import Slot
@@ -29,6 +30,21 @@ def check_names(valid: Beliefs, encoded: Beliefs, strict: bool, use: str = "they
         f"{len(encoded):,}",
         use,
     )
+
+
+def report_known(name: str, beliefs: Beliefs | None, trained: TripleIndex) -> None:
+    """Report how many true beliefs of a validation or test set are facts of training."""
+    if beliefs is None:
+        return
+    true = beliefs.positives()
+    known = int(trained.contains(true.head, true.relation, true.tail).sum())
+    if known:
+        log.warning(
+            "%s: %s of %s true beliefs are in the training data too: they say little about new beliefs",
+            name,
+            f"{known:,}",
+            f"{len(true):,}",
+        )
 
 
 def _first_unseen(valid: Beliefs, encoded: Beliefs) -> UsageError:

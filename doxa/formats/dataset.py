@@ -46,6 +46,11 @@ def dataset(path: str | Path) -> Dataset:
     return Dataset(train, _part(path, "valid"), _part(path, "test"))
 
 
+def parts_of(path: Path) -> dict[str, Path]:
+    """The parts train, valid and test that a folder has, by name; none of a file or of a folder of other files."""
+    return {name: part for name in PYKEEN if (part := _part(path, name)) is not None} if path.is_dir() else {}
+
+
 def _part(folder: Path, name: str) -> Path | None:
     file = next((path for path in _candidates(folder, name) if path.is_file()), None)
     return file or (folder / name if part_files(folder / name) else None)

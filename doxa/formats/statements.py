@@ -160,7 +160,9 @@ def beliefs(
 
 def _log_counts(name: str, literals: int, dropped: int, ignored: int) -> None:
     if literals:
-        log.warning('%s: %s tails are literals; literals="drop" leaves them out', name, f"{literals:,}")
+        log.warning(
+            "%s: %s tails are literals; the reading option literals=drop leaves them out", name, f"{literals:,}"
+        )
     if dropped:
         log.warning("%s: %s statements with a literal dropped", name, f"{dropped:,}")
     if ignored:

@@ -22,7 +22,7 @@ from doxa.data.negatives import has_negatives
 from doxa.data.places import plain_words
 from doxa.data.splits import split
 from doxa.data.triples import TripleIndex
-from doxa.data.unseen import check_names
+from doxa.data.unseen import check_names, report_known
 from doxa.data.vocabulary import report_outer_spaces
 from doxa.errors import DoxaError, UsageError, resource_text
 from doxa.model import Model
@@ -115,6 +115,7 @@ def train(
     settings = planned(settings, len(beliefs), sizes[0], 0 if valid is None else len(valid))
     facts = TripleIndex(beliefs.triples, *sizes)
     known = facts if valid is None else facts.union(valid.positives().triples)
+    report_known("validation", valid, facts)
     if announce:
         announce(settings)
     with torch_threads(settings.threads), partition_folder(settings, checkpoint) as folder:

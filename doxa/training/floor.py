@@ -1,8 +1,9 @@
 """The floor of negative sampling: a run that has come to lie on it learns nothing more, and is stopped.
 
 The estimates of Eqs 13–18 have floors inside the logarithm: ε for D, η for F. A truth with σ(D) below ε is on it:
-log Pr(1|h,r,t) is log ε, and its derivative is 0. So is a negative with 1 − σ(D) below ε. Steps that are too large drive
-all scores there. Words take the sum of the gradients of all beliefs whose mentions have them, so F comes to its floor first.
+log Pr(1|h,r,t) is log ε, and its derivative is 0. So is a negative with 1 − σ(D) below ε. Steps that are too large
+drive all scores there. A word takes the sum of the gradients of all beliefs whose mentions have it, so F comes to its
+floor first.
 """
 
 from __future__ import annotations

@@ -194,6 +194,7 @@ def _race(
     data = race_data(train, valid, plan, first.seed)
     track = _Track(plan, began, report, first.time_budget * SHARE)
     winner, attempts = _halve(finished, plan, data, track, mostly_mentions(train, first))
+    track.metric = next(one.entity_mrr for one in reversed(attempts) if one.member == winner)
     track.finish(f"race: {winner} is best")
     work = sum(
         one.steps * step_work(finished[one.member], data.sizes)

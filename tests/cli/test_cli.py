@@ -91,6 +91,11 @@ def test_train_ask_judge_evaluate(doxa, data, tmp_path):
     assert code == 0
     assert "Entity inference" in text
     report = json.loads((tmp_path / "report.json").read_text())
+    code, *_ = doxa("evaluate", out, data, "--json", tmp_path / "folder.json")  # its test file
+    assert code == 0
+    assert json.loads((tmp_path / "folder.json").read_text())["entity"] == report["entity"]
+    *_, err = doxa("evaluate", out, data / "train.tsv")
+    assert re.search(r"train\.tsv: \d\d of 32 true beliefs are in the training data too", err)  # others are held out
     assert set(report) == {
         "entity", "relation", "classification", "calibration", "protocol", "seconds", "peak_rss_mb", "skipped",
         "popularity",

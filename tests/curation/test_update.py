@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+import torch
 
 from doxa.calibration.judge import Judge
 from doxa.curation.update import _refit_settings, _with_old, update
@@ -44,6 +45,18 @@ def test_new_squares_are_learned_and_the_far_ones_do_not_move(model):
     assert result.drift.mrr_after > result.drift.mrr_before - 0.1
     assert result.model.origin["updates"][0]["new_entities"] == 2
     assert result.model.origin["sha256"] != model.origin["sha256"]
+
+
+def test_training_facts_are_not_learned_again(model):
+    _, steps = table_without("5,5", "5,4")
+    known = Beliefs.from_triples(model.vocabularies, model.train[:7]).to_frame().select("head", "relation", "tail")
+    alone, both = (update(model, Beliefs.from_frame(rows)) for rows in (steps, pl.concat([known, steps])))
+    assert (both.counts["beliefs"], both.counts["known"]) == (len(steps), 7)
+    assert alone.counts["known"] == 0
+    assert torch.equal(both.model.pbe.score.entity.weight, alone.model.pbe.score.entity.weight)
+    assert len(both.model.train) == len(model.train) + len(steps)
+    stated = update(model, Beliefs.from_frame(known.with_columns(confidence=0.5)))
+    assert (stated.counts["beliefs"], stated.counts["known"]) == (7, 0)
 
 
 def test_new_relations_and_words_are_learned():

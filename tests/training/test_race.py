@@ -179,8 +179,13 @@ def test_a_large_graph_is_raced_on_its_core(monkeypatch):
 
 def test_the_race_prefers_a_score_that_fits_the_data(racing, symmetric):
     """A translation needs r = 0 for a symmetric relation, so that it cannot tell near from far."""
-    stages = []
-    model = doxa.fit(*symmetric, **QUICK, report=lambda now: stages.append(now.stage))
+    stages, metrics = [], {}
+
+    def report(now):
+        stages.append(now.stage)
+        metrics[now.stage] = now.metric
+
+    model = doxa.fit(*symmetric, **QUICK, report=report)
     assert model.settings.score == "complex"
     record = model.origin["race"]
     assert record["winner"].startswith("complex n3=")
@@ -188,7 +193,10 @@ def test_the_race_prefers_a_score_that_fits_the_data(racing, symmetric):
     assert [one["rung"] for one in record["rungs"]] == [1, 1, 1, 2, 2]
     assert record["rungs"][0].keys() >= {"member", "settings", "entity_mrr", "relation_mrr", "accuracy", "steps"}
     assert stages[0].startswith("race 1/2: ")
-    assert stages.index("training") > stages.index(f"race: {record['winner']} is best")
+    last = f"race: {record['winner']} is best"
+    assert stages.index("training") > stages.index(last)
+    of_winner = [one["entity_mrr"] for one in record["rungs"] if one["member"] == record["winner"]]
+    assert metrics[last] == pytest.approx(of_winner[-1], abs=1e-4)
 
 
 def test_the_choice_repeats_from_the_seed(racing, symmetric):
