@@ -79,7 +79,7 @@ class CalibrationReport:
 
     `ece_floor` is the ECE to expect of a perfectly calibrated model with the same credences on as many beliefs.
     `intervals` are bootstrap intervals of the figures after calibration. `accuracy` is that of the verdict "true from
-    credence ½ on".
+    credence ½ on". `calibrated` says whether the model has a curve at all.
     """
 
     before: Reliability
@@ -88,11 +88,13 @@ class CalibrationReport:
     accuracy: float
     answers: dict[str, AnswerReliability]
     ece_floor: float = 0.0
+    calibrated: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         return (
             self.after.as_dict()
             | {"ece_floor": self.ece_floor, "before": self.before.as_dict(), "accuracy": self.accuracy}
+            | {"calibrated": self.calibrated}
             | {"intervals": {name: list(ends) for name, ends in self.intervals.items()}}
             | {"answers": {kind: answer.as_dict() for kind, answer in self.answers.items()}}
             | {"bins": self.after.bins}
@@ -114,6 +116,7 @@ def calibration_report(
         accuracy=float(((credence >= 0.5) == true).mean()),
         answers=answer_reliability(model, asked, memory),
         ece_floor=ece_floor(credence, np.unique(labeled.triples, axis=0, return_inverse=True)[1].reshape(-1)),
+        calibrated=model.calibration.curve.kind != "none",
     )
 
 

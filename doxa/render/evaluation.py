@@ -149,13 +149,21 @@ def show_calibration(report: CalibrationReport, share: Reliability | None = None
 
     rows: list[tuple[Any, ...]] = [
         ("before", *plain(report.before)),
-        ("calibrated", *(with_interval(name, value) for name, value in report.after.as_dict().items())),
+        (
+            "calibrated" if report.calibrated else "not calibrated",
+            *(with_interval(name, value) for name, value in report.after.as_dict().items()),
+        ),
     ]
     if share is not None:
         rows.append((f"always {share.truth[0]:.0%}", *plain(share)))
     show_table("Credence", ("", "ECE", "Brier", "log loss"), rows)
     out.print(f"ECE of a perfect model with these credences on as many beliefs: {report.ece_floor:.4f}")
-    out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
+    if report.calibrated:
+        out.print(f"judged true from credence ½ up: {report.accuracy:.1%} right")
+    else:
+        out.print(
+            "The model has too few validation beliefs for a calibration: its credence orders beliefs and has no size."
+        )
     if report.answers:
         rows = [
             (kind.replace("_", " "), f"{slot.temperature:.2f}", f"{slot.nll_before:z.3f} → {slot.nll:z.3f}",

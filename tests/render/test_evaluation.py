@@ -1,5 +1,7 @@
 """Evaluations and comparisons on the terminal: the popularity baseline, what was not run, verdicts and warnings."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from doxa.evaluation.parts import ClassificationReport, EntityReport, RelationRe
 from doxa.evaluation.ranks import Metrics
 from doxa.evaluation.report import Evaluation, PopularityReport
 from doxa.render import terminal
-from doxa.render.evaluation import SEEN, show_comparison, show_evaluation, show_ranking
+from doxa.render.evaluation import SEEN, show_calibration, show_comparison, show_evaluation, show_ranking
 
 ODD = "[bold]x[/] :cat: [/r]"
 
@@ -50,6 +52,16 @@ def test_an_evaluation_says_what_was_not_run_and_by_which_protocol(capsys, monke
                  "1,000 beliefs, 3 of them with unseen names",
                  "20 judged, negatives: made; 1.5 s, peak memory 123 MB"):  # fmt: skip
         assert part in text
+
+
+def test_a_model_without_a_calibration_is_not_called_calibrated(capsys):
+    share = Reliability(np.array([0.5]), np.array([0.5]), np.array([1]), 0.1, 0.2, 0.3)
+    report = CalibrationReport(share, share, dict.fromkeys(("ece", "brier", "nll"), (0.0, 1.0)), 0.9, {})
+    for calibrated in (True, False):
+        show_calibration(replace(report, calibrated=calibrated))
+        text = capsys.readouterr().out
+        assert ("judged true from credence ½ up: 90.0% right" in text) == calibrated
+        assert ("not calibrated" in text) != calibrated
 
 
 def test_popularity_stands_in_parentheses_beside_each_figure(capsys, monkeypatch):
