@@ -151,7 +151,7 @@ MUTANTS = [
            "known.count_answers(slot, *hidden.T)",
            "calibration/test_candidates.py::test_a_hidden_fact_is_the_candidate_it_would_be_if_it_were_not_known"),
     Mutant("hidden facts that are no candidates",
-           "calibration/candidates.py", "& (ranks <= BEST).any(axis=1)", "",
+           "calibration/candidates.py", "& table.answers(pbe).any(axis=1)", "",
            "calibration/test_candidates.py::test_a_hidden_fact_is_the_candidate_it_would_be_if_it_were_not_known"),
     Mutant("hidden facts outside the pools",
            "calibration/candidates.py", "in_pools[0] & in_pools[1] &", "in_pools[0] &",

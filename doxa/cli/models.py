@@ -121,8 +121,7 @@ def train(
     data, remembered = _pinned(data)
     beliefs, validation = read_dataset(data, valid, on_error, format_, read_)
     if validation is None:
-        share = f"up to {settings.validation_fraction:.0%} of the training beliefs are held out"
-        terminal.remark(f"no validation file: {share}, those whose names train still has")
+        terminal.remark(f"no validation file: up to {settings.validation_fraction:.0%} of the beliefs are held out")
     with terminal.training_progress() as report, faults_of_data(), _interruptible():
         model = fit_to_folder(
             beliefs, validation, out, settings=settings, strict=strict, report=report, resume=resume, force=force,
