@@ -5,7 +5,7 @@
 Every test belief counts, those with unseen entities too. The model is trained with its defaults and nothing is chosen
 on the test set. The baseline has the same features as doxa: the words of the mention (plain), or these and the marked
 words of `doxa.data.places` (marked). Further baselines add pairs of neighboring words (bigrams) to the marked words, or
-weigh these by inverse document frequency (idf). C is chosen by accuracy on the validation set. Figures are raw Hits@1,
+weight these by inverse document frequency (idf). C is chosen by accuracy on the validation set. Figures are raw Hits@1,
 which is accuracy; `filtered` leaves out other relations that are known to hold. Results go to words.json beside this
 file; --table prints them in Markdown.
 """
@@ -28,7 +28,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.formats import read_frame
 
 STRENGTHS, IDF_STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0), (1.0, 3.0, 10.0, 30.0, 100.0)
-"""Values of C; rows weighed by inverse document frequency have length 1, and need larger ones."""
+"""Values of C; rows weighted by inverse document frequency have length 1, and need larger ones."""
 
 BASELINES = ("plain", "marked", "bigrams", "idf")
 PARTS = ("train", "valid", "test")
