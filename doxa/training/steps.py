@@ -97,17 +97,11 @@ class Steps:
         else:
             batch = [Batch.of(self.beliefs, self._rows(number))]
             value = self._differentiated(number, batch[0])
-        if not math.isfinite(value):
-            raise Diverged(
-                f"the loss became {value} in step {number + 1} (epoch {number // self.per_epoch + 1})",
-                f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
-                remedy=DIVERGED,
-            )
+        check_loss(value, number, self.per_epoch, settings)
         self._floor.observe(number, batch[0])
         self._average_scalars(sum(map(len, batch)))
-        decay = 1 - fraction if settings.schedule == "linear" else 1.0
         self.optimizer.threads = self.threads
-        self.optimizer.step(settings.learning_rate * decay)
+        self.optimizer.step(rate_at(settings, fraction))
         return value
 
     def _average_scalars(self, beliefs: int) -> None:
@@ -184,3 +178,18 @@ class Steps:
             return draw_negatives(self._pool, beliefs, self.settings.negative_weight, random)
         corrected = self.settings.sampling_correction and self.settings.training_estimator == "sampled"
         return draw_candidates(self._pool, self.settings.num_candidates, random, corrected)
+
+
+def rate_at(settings: Settings, fraction: float) -> float:
+    """The learning rate when this fraction of a run is done."""
+    return settings.learning_rate * (1 - fraction if settings.schedule == "linear" else 1.0)
+
+
+def check_loss(loss: float, number: int, per_epoch: int, settings: Settings) -> None:
+    """Stop a run whose loss is not finite after step `number`."""
+    if not math.isfinite(loss):
+        raise Diverged(
+            f"the loss became {loss} in step {number + 1} (epoch {number // per_epoch + 1})",
+            f"try a smaller learning rate: learning_rate={settings.learning_rate / 10:g}",
+            remedy=DIVERGED,
+        )

@@ -17,6 +17,7 @@ from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
+from doxa.config.declared import check, described, setting
 from doxa.errors import BadFile, UsageError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -39,13 +40,6 @@ RENAMED = {
 """Names of settings in version 0.1 and what they are called now."""
 
 RENAMED_VALUES = {("decision_rule", "weighed"): "learned"}
-
-
-def setting(
-    default: Any, about: str, group: str = "model", choices: tuple[Any, ...] = (), low: float | None = None
-) -> Any:
-    """A field of settings: its default, its meaning, its group and the values it may take."""
-    return field(default=default, metadata={"about": about, "group": group, "choices": choices, "low": low})
 
 
 @dataclass(frozen=True)
@@ -96,6 +90,18 @@ class Settings:
         "Softmax in training: sampled candidates, negative sampling (Eqs 13–18) or exact. "
         "auto = negative where confidence is fitted, else sampled.",
         "training", ("auto", "sampled", "negative", "exact"),
+    )  # fmt: skip
+    batch_by: str = setting(
+        "beliefs",
+        "What a step consists of: beliefs, or queries with all their answers, so that one exact softmax serves all "
+        "answers of a query (exact estimator, complex and distmult, one worker).",
+        "training", ("beliefs", "queries"),
+    )  # fmt: skip
+    precision: str = setting(
+        "float32",
+        "Matrix products of batch_by=queries. bfloat16 is several times faster on processors with instructions for it; "
+        "vectors and steps stay in float32.",
+        "training", ("float32", "bfloat16"),
     )  # fmt: skip
     num_candidates: int = setting(
         0, "Candidates per term, shared by a batch. 0 = 512, or all where there are fewer.", "training", low=0
@@ -241,11 +247,31 @@ class Settings:
                 f"share_candidates=false needs the negative estimator, not {self.training_estimator}",
                 "set estimator=negative, or leave share_candidates out",
             )
+        self._check_queries()
         if self.confidence == "label" and (self.objective != "likelihood" or softmax):
             other = f"estimator={self.estimator}" if self.objective == "likelihood" else f"objective={self.objective}"
             raise UsageError(
                 f"confidence=label cannot go with {other}: soft labels belong to the likelihood's negative estimator",
                 "leave one of the two out",
+            )
+
+    def _check_queries(self) -> None:
+        """Refuse settings that training by queries does not have."""
+        if self.precision != "float32" and self.batch_by != "queries":
+            raise UsageError(f"precision={self.precision} needs batch_by=queries", "leave precision out")
+        if self.batch_by != "queries":
+            return
+        unfit = {
+            "objective": self.objective != "likelihood",
+            "estimator": self.estimator not in ("auto", "exact"),
+            "mention_term": self.mention_term == "joint",
+            "filter_negatives": self.filter_negatives,
+            "workers": self.workers > 1,
+            "partitions": self.partitions > 0,
+        }
+        for name in (name for name, wrong in unfit.items() if wrong):
+            raise UsageError(
+                f"batch_by=queries cannot go with {name}={getattr(self, name)}", "leave one of the two out"
             )
 
     @property
@@ -255,6 +281,8 @@ class Settings:
             return self.estimator
         if self.objective == "margin":
             return "margin"
+        if self.batch_by == "queries":
+            return "exact"
         return "negative" if self.fits_confidence else "sampled"
 
     @property
@@ -346,53 +374,3 @@ def describe() -> list[tuple[str, str, str, str, str]]:
     """(group, name, default, choices, meaning) of every setting but the options of scores."""
     rows = [(knob.metadata["group"], *described(knob)) for knob in FIELDS.values() if knob.metadata]
     return sorted(rows, key=lambda row: GROUPS.index(row[0]))
-
-
-def described(knob: Field[Any]) -> tuple[str, str, str, str]:
-    """(name, default, choices, meaning) of one setting."""
-    choices = " · ".join(str(choice) for choice in knob.metadata["choices"])
-    return knob.name, str(knob.default), choices, knob.metadata["about"]
-
-
-def parse(knob: Field[Any], text: str) -> Any:
-    """The value of a setting from text, in the type of its default."""
-    kind: Any = type(knob.default)
-    if kind is bool:
-        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-        if text.lower() in words:
-            return words[text.lower()]
-        raise UsageError(f"setting {knob.name}={text!r}; expected true or false")
-    try:
-        return kind(text)
-    except ValueError:
-        raise UsageError(f"setting {knob.name}={text!r}; expected {_kind_name(kind)}") from None
-
-
-LARGEST = 1e30
-"""Largest number of a setting: vectors have single precision."""
-
-
-def check(declared: Any) -> None:
-    """Refuse values of settings or score options that are not of their kind or out of bounds."""
-    for knob in fields(declared):
-        if knob.metadata:
-            _check(knob, getattr(declared, knob.name))
-
-
-def _check(knob: Field[Any], value: Any) -> None:
-    kind = type(knob.default)
-    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
-    if not fits or (isinstance(value, bool) and kind is not bool):
-        raise UsageError(f"setting {knob.name} is {value!r}; expected {_kind_name(kind)}")
-    if kind is float and not abs(value) <= LARGEST:
-        raise UsageError(f"setting {knob.name} is {value}; expected a finite number, up to {LARGEST:g}")
-    choices, low = knob.metadata["choices"], knob.metadata["low"]
-    if choices and value not in choices:
-        expected = ", ".join(str(choice) for choice in choices)
-        raise UsageError(f"setting {knob.name} is {value!r}; expected one of {expected}")
-    if low is not None and not value >= low:
-        raise UsageError(f"setting {knob.name} is {value}; expected at least {low:g}")
-
-
-def _kind_name(kind: type) -> str:
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}[kind]
