@@ -265,7 +265,6 @@ class Settings:
             "objective": self.objective != "likelihood",
             "estimator": self.estimator not in ("auto", "exact"),
             "mention_term": self.mention_term == "joint",
-            "filter_negatives": self.filter_negatives,
             "workers": self.workers > 1,
             "partitions": self.partitions > 0,
         }

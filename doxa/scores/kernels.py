@@ -166,17 +166,6 @@ def sum_rows(places: NDArray[np.int64], rows: Floats, first: int, last: int) -> 
 
 
 @compiled
-def add_rows(
-    targets: NDArray[np.int64], sources: NDArray[np.int64], factors: Floats, rows: Floats, sums: Floats
-) -> None:
-    """sums[target] ← sums[target] + factor · rows[source], in their order."""
-    for i in range(len(targets)):
-        total, row, factor = sums[targets[i]], rows[sources[i]], factors[i]
-        for j in range(len(row)):
-            total[j] += factor * row[j]
-
-
-@compiled
 def multiply(left: Floats, right: Floats, made: Floats, sign: float) -> None:
     """x · y of complex numbers for sign 1, x · ȳ for −1; the first half of a row are the real parts."""
     half = left.shape[1] // 2

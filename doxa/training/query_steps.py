@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -26,12 +25,12 @@ from doxa.errors import UsageError
 from doxa.pbe import PBE
 from doxa.scores import kernels
 from doxa.scores.base import Triple, VectorScore
-from doxa.scores.pairwise import Floats
+from doxa.scores.pairwise import Floats, Places
 from doxa.slots import Slot
 from doxa.training.objective import belief_weights
 from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
 from doxa.training.parts import ENTITY, PART, RELATION
-from doxa.training.queries import KEPT, Additions, Queries, QueryBatch, known_slots
+from doxa.training.queries import KnownRows, Queries, QueryBatch, known_slots
 from doxa.training.snapshots import MemorySnapshots, Snapshots
 from doxa.training.steps import check_loss, rate_at
 from doxa.training.threads import ALONE, Threads
@@ -62,7 +61,7 @@ class QuerySteps:
         self._tables = {name: pbe.get_parameter(name).detach() for name in (ENTITY, RELATION)}
         self._kind = torch.bfloat16 if settings.precision == "bfloat16" else self._tables[ENTITY].dtype
         self._queries = _every_query(pbe, beliefs, settings)
-        self._outside = {slot: _complement(ids, self._rows(slot)) for slot, ids in pbe.seen.items()}
+        self._outside = {slot: _complement(ids, len(self._tables[TABLES[slot]])) for slot, ids in pbe.seen.items()}
         self._order: tuple[int, dict[Slot, np.ndarray]] | None = None
 
     @property
@@ -106,95 +105,108 @@ class QuerySteps:
 
     def _gradients(self, batch: QueryBatch, rate: float, move: bool = True) -> float:
         """The loss of a step, whose gradients move the tables."""
-        width = self.score.dimension
-        vectors = self._tables[ENTITY].new_empty(batch.vectors, width)
+        rows = {ENTITY: batch.entities, RELATION: batch.relations}
+        gradients = {name: table.new_zeros(len(rows[name].ids), table.shape[1]) for name, table in self._tables.items()}
         copies = {name: self._copy(table) for name, table in self._tables.items()}
-        tasks, tables, first = [], {}, 0
+        points, errors, tasks = {}, {}, []
         for slot, queries in batch.queries.items():
-            kept = vectors[first : first + KEPT * len(queries)].view(KEPT, len(queries), width)
-            first += KEPT * len(queries)
-            points = kept.new_empty(kept[0].shape, dtype=self._kind)
-            shares = points.new_empty(len(queries), self._rows(slot))
-            tables[slot] = (shares, points)
-            parts = [range(a, b) for a, b in pairwise(_bounds(len(queries), PART))]
-            tasks += [partial(self._answer, queries, part, copies, kept, points, shares) for part in parts]
+            points[slot] = copies[ENTITY].new_empty(len(queries), self.score.dimension)
+            errors[slot] = copies[ENTITY].new_empty(len(queries), len(self._tables[TABLES[slot]]))
+            known = [gradients[TABLES[each]][rows[TABLES[each]].sections[slot, each]] for each in known_slots(slot)]
+            for part in _slices(len(queries), PART):
+                into = points[slot][part], errors[slot][part], [each[part] for each in known]
+                tasks.append(partial(self._answer, queries, part, copies, *into))
         losses = self.threads.run(tasks)
-        moves = [
-            partial(self._move, name, additions, slice(a, b), tables, vectors.numpy(), rate if move else None)
-            for name, additions in ((ENTITY, batch.entities), (RELATION, batch.relations))
-            for a, b in pairwise(_bounds(len(self._tables[name]), BLOCK))
-        ]
+        moves = []
+        for name, of_table in rows.items():
+            sides = [(errors[slot], points[slot]) for slot in batch.queries if TABLES[slot] == name]
+            for block in _slices(len(self._tables[name]), BLOCK):
+                task = partial(
+                    self._move, name, of_table, block, sides, gradients[name].numpy(), rate if move else None
+                )
+                moves.append(task)
         return math.fsum(losses + self.threads.run(moves))
 
     @torch.no_grad()  # which each thread needs for itself
     def _answer(
         self,
         queries: Queries,
-        part: range,
+        part: slice,
         copies: dict[str, Tensor],
-        kept: Tensor,
         points: Tensor,
-        shares: Tensor,
+        errors: Tensor,
+        gradients: list[Tensor],
     ) -> float:
-        """The loss of a part of the queries of one slot, − Σ_a w_a log Pr(a|q).
-
-        Written are, for their rows: points, tables of w · Pr, and the gradients of both known vectors.
+        """The loss of a part of the queries for one slot; writes points, derivatives by the scores, and the gradients
+        of both known vectors.
         """
-        rows, slot, scale = slice(part.start, part.stop), queries.slot, self.pbe.scale
-        first, second = known_slots(slot)
+        slot, slots, scale = queries.slot, known_slots(queries.slot), self.pbe.scale
+        tables = [self._tables[TABLES[each]] for each in slots]
         known = [
-            self._tables[TABLES[each]].index_select(0, torch.from_numpy(ids[rows]))
-            for each, ids in zip((first, second), queries.known, strict=True)
+            table.index_select(0, torch.from_numpy(ids[part])) for table, ids in zip(tables, queries.known, strict=True)
         ]
-        parts = [known[0]] * 3
-        parts[first], parts[second] = known
-        triple = Triple(*parts)
-        torch.mul(self.score.target(slot, *triple), scale, out=kept[0, rows])
-        points[rows] = kept[0, rows]
-
-        table, candidates = shares[rows], copies[TABLES[slot]]
-        torch.mm(points[rows], candidates.T, out=table)
-        table.index_fill_(1, self._outside[slot], -torch.inf)
-        start, end = queries.bounds[part.start], queries.bounds[part.stop]
-        asked, answers, weights = (
-            queries.rows[start:end] - part.start,
-            queries.answers[start:end],
-            queries.weights[start:end],
-        )
-        truth = table[torch.from_numpy(asked), torch.from_numpy(answers)].to(kept.dtype)
-        top = table.amax(1)
-        sums = table.sub_(top[:, None]).exp_().sum(1, dtype=kept.dtype)
-        totals = torch.from_numpy(queries.totals[rows])
-        table.mul_((totals / sums).to(table.dtype)[:, None])
-        loss = float(totals @ (sums.log() + top) - torch.from_numpy(weights) @ truth)
-
-        of_points = torch.mm(table, candidates).to(kept.dtype)
-        kernels.add_rows(asked, answers, -weights, self._tables[TABLES[slot]].numpy(), of_points.numpy())
-        gradients = [of_points] * 3
-        gradients[first], gradients[second] = (kept[place, rows].zero_() for place in (1, 2))
-        self.score.pull(slot, triple, of_points.mul_(scale), Triple(*gradients))
+        triple = _triple(slots, known)
+        points.copy_(self.score.target(slot, *triple).mul_(scale))
+        candidates = copies[TABLES[slot]]
+        torch.mm(points, candidates.T, out=errors)
+        errors.index_fill_(1, self._outside[slot], -torch.inf)
+        places = slice(queries.bounds[part.start], queries.bounds[part.stop])
+        asked, answers = queries.rows[places] - part.start, queries.answers[places]
+        true = Places(torch.from_numpy(asked), torch.from_numpy(answers))
+        weights, totals = torch.from_numpy(queries.weights[places]), torch.from_numpy(queries.totals[part])
+        loss = self._likelihood(errors, true, weights, totals)
+        of_points = torch.mm(errors, candidates).to(tables[0].dtype).mul_(scale)
+        self.score.pull(slot, triple, of_points, _triple(slots, gradients))
         return loss
+
+    def _likelihood(self, table: Tensor, true: Places, weights: Tensor, totals: Tensor) -> float:
+        """− Σ_a w_a log Pr(a|q) of a table of scores (Q, C), which becomes that of the derivatives by the scores:
+
+            w Pr(c|q) − w_c,    w = Σ_a w_a
+
+        With `filter_negatives`, the other answers of a query do not count among the candidates of each:
+
+            Pr(a|q) = σ(D(q, a) − log Z),    Z = Σ exp D(q, c) over candidates c that are no answers
+
+        so that w is Σ_a w_a (1 − Pr(a|q)), and the derivative by an answer is − w_a (1 − Pr(a|q)).
+        """
+        scores = table[true].to(weights.dtype)
+        filtered = self.settings.filter_negatives
+        if filtered:
+            table[true] = -torch.inf
+        top = table.amax(1).clamp_min(torch.finfo(table.dtype).min)
+        sums = table.sub_(top[:, None]).exp_().sum(1, dtype=weights.dtype)
+        totals_log = (sums.log() + top)[true.rows]
+        if filtered:
+            log_share = torch.nn.functional.logsigmoid(scores - totals_log)
+            pulls = weights * -torch.expm1(log_share)
+            totals = torch.zeros_like(sums).index_add_(0, true.rows, pulls)
+            of_true = -pulls
+        else:
+            log_share = scores - totals_log
+            of_true = totals[true.rows] * log_share.exp() - weights
+        table.mul_((totals / sums.clamp_min(torch.finfo(sums.dtype).tiny)).to(table.dtype)[:, None])
+        table[true] = of_true.to(table.dtype)
+        return -float(weights @ log_share)
 
     @torch.no_grad()
     def _move(
         self,
         name: str,
-        additions: Additions,
-        rows: slice,
-        tables: dict[Slot, tuple[Tensor, Tensor]],
+        known: KnownRows,
+        block: slice,
+        sides: list[tuple[Tensor, Tensor]],
         vectors: Floats,
         rate: float | None,
     ) -> float:
         """Sum the gradient of a block of rows and move them; returns their regularization."""
         table = self._tables[name]
-        gradient = table.new_zeros(rows.stop - rows.start, table.shape[1])
-        for slot, (shares, points) in tables.items():
-            if TABLES[slot] == name:
-                gradient += torch.mm(shares[:, rows].T, points)
-        kernels.add_rows(*additions.within(rows.start, rows.stop), vectors, gradient.numpy())
-        loss = self._regularize(table[rows], torch.from_numpy(additions.counts[rows]), gradient)
+        gradient = torch.from_numpy(kernels.sum_rows(known.ids, vectors, block.start, block.stop))
+        for errors, points in sides:
+            gradient += torch.mm(errors[:, block].T, points)
+        loss = self._regularize(table[block], torch.from_numpy(known.counts[block]), gradient)
         if rate is not None:
-            self.optimizer.move_rows(name, table, torch.arange(rows.start, rows.stop), gradient, rate)
+            self.optimizer.move_rows(name, table, torch.arange(block.start, block.stop), gradient, rate)
         return loss
 
     def _regularize(self, rows: Tensor, counts: Tensor, gradient: Tensor) -> float:
@@ -218,13 +230,8 @@ class QuerySteps:
         if table.dtype == self._kind:
             return table
         copy = torch.empty_like(table, dtype=self._kind)
-        blocks = [slice(a, b) for a, b in pairwise(_bounds(len(table), BLOCK))]
-        self.threads.run([partial(copy[rows].copy_, table[rows]) for rows in blocks])
+        self.threads.run([partial(copy[rows].copy_, table[rows]) for rows in _slices(len(table), BLOCK)])
         return copy
-
-    def _rows(self, slot: Slot) -> int:
-        """The rows of the table that has the candidates of a slot; those never seen there are left out later."""
-        return len(self._tables[TABLES[slot]])
 
     def _check_products(self) -> None:
         """Refuse bfloat16 where this processor cannot multiply it."""
@@ -257,7 +264,15 @@ def _complement(ids: Tensor, count: int) -> Tensor:
     return others.nonzero()[:, 0]
 
 
-def _bounds(count: int, size: int) -> list[int]:
-    """Where parts of at most this size begin and end."""
+def _slices(count: int, size: int) -> list[slice]:
+    """Parts of at most this size, about equal."""
     parts = math.ceil(count / size)
-    return [count * part // max(parts, 1) for part in range(parts + 1)]
+    return [slice(count * part // parts, count * (part + 1) // parts) for part in range(parts)]
+
+
+def _triple(slots: tuple[Slot, Slot], known: list[Tensor]) -> Triple:
+    """Two known vectors in their slots; what is in the third is not read."""
+    first, second = slots
+    columns = [known[0]] * 3
+    columns[first], columns[second] = known
+    return Triple(*columns)

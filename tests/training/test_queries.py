@@ -21,6 +21,7 @@ SETTINGS = [
     {"head_weight": 0.0, "tail_weight": 0.0},
     {"max_answers": 1, "n3": 0.1},
     {"confidence": "weight", "scale": 2.5},
+    {"filter_negatives": True, "n3": 0.1},
 ]
 
 
