@@ -215,8 +215,8 @@ def combined(settings: Settings, values: Mapping[str, Any]) -> Settings | None:
     A score may lack an option that was named, or need an even dimension.
     """
     free = {name: value for name, value in values.items() if name == "score" or not settings.is_named(name)}
-    together = settings.changed(**free)
     try:
+        together = settings.changed(**free)
         parameters(together, 1, 1)
     except UsageError:
         return None

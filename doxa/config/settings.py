@@ -39,6 +39,9 @@ RENAMED = {
 }
 """Names of settings in version 0.1 and what they are called now."""
 
+PRODUCTS = ("complex", "distmult")
+"""Scores that are products of a query's vector with its candidates, which training by queries needs."""
+
 RENAMED_VALUES = {("decision_rule", "weighed"): "learned"}
 
 
@@ -256,12 +259,13 @@ class Settings:
             )
 
     def _check_queries(self) -> None:
-        """Refuse settings that training by queries does not have."""
+        """Refuse settings that do not go with training by queries."""
         if self.precision != "float32" and self.batch_by != "queries":
             raise UsageError(f"precision={self.precision} needs batch_by=queries", "leave precision out")
         if self.batch_by != "queries":
             return
         unfit = {
+            "score": self.score not in ("auto", *PRODUCTS),
             "objective": self.objective != "likelihood",
             "estimator": self.estimator not in ("auto", "exact"),
             "mention_term": self.mention_term == "joint",

@@ -38,10 +38,10 @@ from doxa.training.partitions.place import discard_files, partition_folder
 from doxa.training.partitions.run import PartitionedRun
 from doxa.training.partitions.tables import mapped_tables
 from doxa.training.plan import planned
-from doxa.training.query_steps import QuerySteps
+from doxa.training.query_steps import steps_of
 from doxa.training.race import Race, chosen, resumed
 from doxa.training.reserve import Reserve
-from doxa.training.steps import DIVERGED, Steps
+from doxa.training.steps import DIVERGED
 from doxa.training.threads import torch_threads
 from doxa.training.validation import validation_metric
 from doxa.training.words import fit_words, prepare_words
@@ -127,8 +127,11 @@ def train(
         metric = None if valid is None else validation_metric(pbe, valid, known, settings)
         inputs = beliefs.checksum() + ("" if valid is None else valid.checksum())
         reserve = _reserve(pbe, settings, facts, beliefs, valid, deadline)
-        make = QuerySteps if settings.batch_by == "queries" else Steps
-        work = make(pbe, beliefs, settings) if folder is None else PartitionedRun(pbe, beliefs, settings, folder, facts)
+        work = (
+            steps_of(pbe, beliefs, settings)
+            if folder is None
+            else PartitionedRun(pbe, beliefs, settings, folder, facts)
+        )
         loop = TrainingLoop(work, metric, report, checkpoint, inputs, deadline, reserve)
         if earlier is not None:
             loop.resume(earlier)

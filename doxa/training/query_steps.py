@@ -32,7 +32,7 @@ from doxa.training.optimizers import OPTIMIZERS, constrain, constraints
 from doxa.training.parts import ENTITY, PART, RELATION
 from doxa.training.queries import KnownRows, Queries, QueryBatch, known_slots
 from doxa.training.snapshots import MemorySnapshots, Snapshots
-from doxa.training.steps import check_loss, rate_at
+from doxa.training.steps import Steps, check_loss, rate_at
 from doxa.training.threads import ALONE, Threads
 from doxa.training.weights import term_weighting
 
@@ -49,11 +49,6 @@ class QuerySteps:
 
     def __init__(self, pbe: PBE, beliefs: Beliefs, settings: Settings) -> None:
         assert isinstance(pbe.score, VectorScore)
-        if pbe.score.entity_metric != "product":
-            raise UsageError(
-                f"batch_by=queries needs a score that is a product, not {settings.score}",
-                "choose score=complex or score=distmult, or leave batch_by out",
-            )
         self.pbe, self.score, self.beliefs, self.settings = pbe, pbe.score, beliefs, settings
         self.threads: Threads = ALONE
         constrain(pbe, settings.entity_norm)
@@ -83,11 +78,11 @@ class QuerySteps:
 
     def take(self, number: int, fraction: float) -> float:
         """Train on batch `number` of the run when this fraction of the run is done; returns the batch's loss."""
-        loss = self._gradients(self._batch(number), rate_at(self.settings, fraction))
+        loss = self._gradients(self.batch(number), rate_at(self.settings, fraction))
         check_loss(loss, number, self.per_epoch, self.settings)
         return loss
 
-    def _batch(self, number: int) -> QueryBatch:
+    def batch(self, number: int) -> QueryBatch:
         """The queries of a step: as large a share of each slot's, which every epoch shuffles anew."""
         epoch, place = divmod(number, self.per_epoch)
         if self._order is None or self._order[0] != epoch:
@@ -240,6 +235,11 @@ class QuerySteps:
         except RuntimeError as fault:
             message = f"this processor cannot multiply matrices in {self.settings.precision}"
             raise UsageError(message, "leave precision out") from fault
+
+
+def steps_of(pbe: PBE, beliefs: Beliefs, settings: Settings) -> Steps | QuerySteps:
+    """The steps of a run that the settings ask for, by beliefs or by queries."""
+    return (QuerySteps if settings.batch_by == "queries" else Steps)(pbe, beliefs, settings)
 
 
 def _every_query(pbe: PBE, beliefs: Beliefs, settings: Settings) -> dict[Slot, Queries]:

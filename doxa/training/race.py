@@ -28,6 +28,7 @@ from doxa.systems import AUTO, build, combined, without_race
 from doxa.training.executors.single import SingleProcess
 from doxa.training.loop import REPORT_SECONDS, Progress
 from doxa.training.plan import BATCH_SIZE
+from doxa.training.query_steps import steps_of
 from doxa.training.rungs import (
     SHARE,
     Plan,
@@ -39,7 +40,6 @@ from doxa.training.rungs import (
     training_work,
     validation_work,
 )
-from doxa.training.steps import Steps
 from doxa.training.validation import accuracy
 
 log = logging.getLogger(__name__)
@@ -302,7 +302,7 @@ def _attempt(rung: int, name: str, settings: Settings, steps: int, data: RaceDat
     """Train a member from scratch for so many steps, and evaluate it."""
     pbe = build(data.train, settings)
     figures = {"entity_mrr": FAILED, "relation_mrr": FAILED, "accuracy": FAILED}
-    executor = SingleProcess(Steps(pbe, data.train, settings), max(1, settings.threads))
+    executor = SingleProcess(steps_of(pbe, data.train, settings), max(1, settings.threads))
     stage = f"race {rung + 1}/{track.rungs}: {name}"
     try:
         executor.warm_up()
@@ -336,7 +336,7 @@ def _figures(pbe: PBE, settings: Settings, data: RaceData) -> dict[str, float]:
 
 def _seconds_per_step(settings: Settings, train: Beliefs) -> float:
     """The time of a step on this machine now."""
-    steps = Steps(build(train, settings), train, settings)
+    steps = steps_of(build(train, settings), train, settings)
     steps.warm_up()
     began = time.monotonic()
     for number in range(TIMED_STEPS):

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 import torch
 
 from doxa.training.executors import EpochProgress, Fraction
+from doxa.training.query_steps import QuerySteps
 from doxa.training.steps import Steps
 from doxa.training.threads import Threads, torch_threads
 
@@ -21,7 +22,7 @@ class SingleProcess:
 
     exact = True
 
-    def __init__(self, steps: Steps, threads: int = 1) -> None:
+    def __init__(self, steps: Steps | QuerySteps, threads: int = 1) -> None:
         self.steps = steps
         self._threads = Threads(threads if steps.in_parts else 1)
         self._stopped = False
