@@ -35,6 +35,7 @@ _PUBLIC = {
     "Tuning": "doxa.training.tuning",
     "UnknownName": "doxa.errors",
     "UsageError": "doxa.errors",
+    "average": "doxa.curation.average",
     "compare": "doxa.evaluation.compare",
     "evaluate": "doxa.evaluation.report",
     "fit": "doxa.model",
@@ -51,6 +52,7 @@ _PUBLIC = {
 if TYPE_CHECKING:
     from doxa.config import Settings
     from doxa.curation.audit import Suspects
+    from doxa.curation.average import average
     from doxa.curation.complete import Proposals
     from doxa.curation.explanation import Explanation
     from doxa.data.beliefs import Beliefs
@@ -90,6 +92,7 @@ __all__ = [
     "Tuning",
     "UnknownName",
     "UsageError",
+    "average",
     "compare",
     "evaluate",
     "fit",

@@ -54,6 +54,7 @@ DASHED_NAMES = {"ignore_unknown_options": True}
 app.command()(models.train)
 app.command()(tuning.tune)
 app.command()(models.calibrate)
+app.command()(models.average)
 app.command()(indexing.index)
 app.command()(models.info)
 app.command()(models.check)

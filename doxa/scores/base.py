@@ -153,6 +153,10 @@ class VectorScore(Score):
         """The vector that `pairs` compares with candidates, (B, d), where the score has an `entity_metric`."""
         raise NotImplementedError
 
+    def end_to_end(self, tables: Sequence[Tensor]) -> Tensor:
+        """Vectors of several models whose score is the sum of theirs, where the score is a product."""
+        return torch.cat(list(tables), dim=1)
+
     def each_candidate(self, slot: Slot, h: Tensor, r: Tensor, t: Tensor, candidates: Tensor) -> Tensor:
         """D of every query with the candidates of its row, (B, d), (B, k, d) → (B, k); the missing slot is not read."""
         vectors = [vector[:, None] for vector in (h, r, t)]

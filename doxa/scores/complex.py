@@ -54,6 +54,10 @@ class Complex(VectorScore):
             case Slot.TAIL:
                 return product(h, r, self.training)
 
+    def end_to_end(self, tables: Sequence[Tensor]) -> Tensor:
+        real, imaginary = zip(*(table.chunk(2, 1) for table in tables), strict=True)
+        return torch.cat([*real, *imaginary], dim=1)
+
     @property
     def by_hand(self) -> bool:
         return True

@@ -180,6 +180,23 @@ def test_calibrate_in_place_and_elsewhere(doxa, model, tmp_path):
     assert doxa("calibrate", place, tmp_path / "none.tsv")[0] == 1
 
 
+def test_average_writes_the_mean_of_models(doxa, tmp_path):
+    rows = ["\t".join(row) for row in board(8, words=False).rows()]
+    (tmp_path / "train.tsv").write_text("\n".join(row for i, row in enumerate(rows) if i % 4 != 3) + "\n")
+    (tmp_path / "valid.tsv").write_text("\n".join(rows[3::4]) + "\n")
+    folders = [tmp_path / f"m{seed}" for seed in (0, 1)]
+    for seed, folder in enumerate(folders):
+        assert doxa("train", tmp_path, "--out", folder, "--score", "complex", "--seed", str(seed), *QUICK)[0] == 0
+    mean = tmp_path / "mean"
+    code, text, err = doxa("average", *folders, "--valid", tmp_path, "--out", mean)
+    assert (code, text.startswith(f"{mean}: ")) == (0, True), err
+    assert Model.load(mean).origin["averaged"] == 2
+    code, _, err = doxa("average", *folders, "--valid", tmp_path, "--out", mean)
+    assert (code, "pass --force to replace it" in err) == (1, True)
+    code, _, err = doxa("average", folders[0], "--valid", tmp_path, "--out", tmp_path / "m3")
+    assert (code, "at least two models" in err) == (1, True)
+
+
 def test_calibrate_stores_settings_of_running(doxa, model, tmp_path):
     place, threads = tmp_path / "m", Model.load(model).settings.threads + 1
     Model.load(model).save(place)
