@@ -1,8 +1,8 @@
 """Seconds of an epoch of softmax training: `python benchmarks/queries.py DATA [--dimension 200] [--json FILE]`.
 
-Compares 512 sampled candidates, all candidates by beliefs, and all candidates by queries, with products in float32 and in
-bfloat16. A few steps of each are timed in turn; an epoch is as many steps as it takes to visit all beliefs. The first
-steps do not count. Score complex, steps of 1,024 beliefs, both cores.
+Compares 512 sampled candidates, all candidates by beliefs, and all candidates by queries, with products in float32
+and in bfloat16. A few steps of each are timed in turn; an epoch is as many steps as it takes to visit all beliefs.
+The first steps do not count. Score complex, steps of 1,024 beliefs, both cores.
 """
 
 from __future__ import annotations
