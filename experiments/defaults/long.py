@@ -38,8 +38,8 @@ class Recipe:
 
 
 RECIPES = {
-    "fb15k-237": Recipe(6, EXACT | {"dimension": 1000, "n3": 0.1, "learning_rate": 0.1, "epochs": 10}),
-    "fb15k": Recipe(4, EXACT | {"dimension": 1000, "n3": 0.005, "learning_rate": 0.1, "epochs": 16}),
+    "fb15k-237": Recipe(5, EXACT | {"dimension": 1000, "n3": 0.1, "learning_rate": 0.4, "epochs": 12}),
+    "fb15k": Recipe(2, EXACT | {"dimension": 1000, "n3": 0.01, "learning_rate": 0.1, "epochs": 12}),
 }
 
 
