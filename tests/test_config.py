@@ -221,6 +221,8 @@ def test_the_summary_states_what_was_chosen():
 
     assert words(workers=2) == "200 epochs, 16 beliefs per step, 50 candidates, 2 workers"
     assert words(threads=1, estimator="exact", epochs=7) == "7 epochs, 16 beliefs per step, all candidates, 1 thread"
+    by_queries = words(threads=1, score="complex", batch_by="queries", epochs=7)
+    assert by_queries == "7 epochs, 16 beliefs per step, all candidates by queries, 1 thread"
     assert words(threads=3, time_budget=60.0) == "60 seconds, 16 beliefs per step, 50 candidates, 3 threads"
 
 

@@ -43,7 +43,8 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
     at_a_time = min(
         entities, math.ceil(PARTITIONS * entities / settings.partitions) if settings.partitions else entities
     )
-    batch, candidates = min(settings.batch_size, beliefs), min(settings.num_candidates, entities)
+    exact = settings.training_estimator == "exact"
+    batch, candidates = min(settings.batch_size, beliefs), entities if exact else min(settings.num_candidates, entities)
 
     def needed(dimension: int) -> float:
         try:

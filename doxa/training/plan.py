@@ -60,6 +60,8 @@ def summary(settings: Settings) -> str:
     by = f"{settings.workers} workers" if settings.workers > 1 else f"{settings.threads} thread{plural}"
     exact = settings.training_estimator == "exact"
     candidates = "all candidates" if exact else f"{settings.num_candidates} candidates"
+    if settings.batch_by == "queries":
+        candidates += " by queries"
     if not settings.share_candidates:
         candidates = f"{settings.negative_weight} negatives for each belief"
     length = f"{settings.time_budget:g} seconds" if settings.time_budget else f"{settings.epochs} epochs"

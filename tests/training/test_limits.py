@@ -35,3 +35,16 @@ def test_the_dimension_that_is_named_fits_and_a_larger_one_does_not(monkeypatch)
     check(fits)
     with pytest.raises(UsageError):
         check(fits + 2)
+
+
+def test_all_candidates_count_as_many_as_there_are(monkeypatch):
+    monkeypatch.setattr(limits, "free_memory", lambda: 2 * 10**9)
+
+    def check(**values):
+        settings = planned(recipe({"score": "complex", "dimension": 10, "batch_size": 1024, **values}), 10**6, 10**6)
+        limits.check_limits(settings, 10**6, 10**6, 100, 0)
+
+    check()
+    for values in ({"estimator": "exact"}, {"batch_by": "queries"}):
+        with pytest.raises(UsageError, match=r"needs about [\d,.]+ GB; 1\.6 GB are at hand"):
+            check(**values)

@@ -13,7 +13,7 @@ from doxa.data.beliefs import Beliefs
 from doxa.systems import build, recipe
 from doxa.training import VERSION
 from doxa.training.plan import planned
-from doxa.training.steps import Steps
+from doxa.training.query_steps import steps_of
 from doxa.training.words import fit_words, prepare_words
 from tests.worlds import board
 
@@ -31,6 +31,8 @@ RUNS = {
     "pbe-joint": {"score": "translation", "mention_term": "joint"},
     "pbe-complex": {"score": "complex", "n3": 0.1, "sampling_correction": True},
     "pbe-rotate": {"score": "rotate"},
+    "pbe-distmult": {"score": "distmult", "l2": 0.01},
+    "pbe-queries": {"score": "complex", "batch_by": "queries", "n3": 0.1},
     "pbe-label": {"score": "complex", "confidence": "label"},
     "pbe-eq-5": {"score": "translation", "objective": "confidence"},
     "pbe-paper": {"system": "pbe-paper"},
@@ -40,6 +42,9 @@ RUNS = {
     "jrme": {"system": "jrme"},
     "se": {"system": "se"},
     "ntn": {"system": "ntn"},
+    "slm": {"system": "slm"},
+    "bilinear": {"system": "bilinear"},
+    "unstructured": {"system": "unstructured"},
 }
 """Settings of every kind of training that the experiments use."""
 
@@ -59,7 +64,7 @@ def weights(name, **more):
     settings = planned(settings, len(train), len(train.vocabularies.entities), 10)
     pbe = build(train, settings)
     fit_words(pbe, train, None, settings)
-    steps = Steps(pbe, train, settings)
+    steps = steps_of(pbe, train, settings)
     for number in range(STEPS):
         steps.take(number, number / STEPS)
     rounded = {key: np.round(p.detach().double().numpy(), 5).reshape(-1).tolist() for key, p in pbe.named_parameters()}
