@@ -209,11 +209,11 @@ def average(
     format_: FormatOption = "",
     read_: ReadOption = [],  # noqa: B006
 ) -> None:
-    """Join models that differ in their seeds into one, whose score is the mean of theirs.
+    """Join models that differ in their seeds into one model with the mean of their scores.
 
-    The models have the same training and validation beliefs, and the score complex or distmult. The dimension is the
-    sum of theirs. Thresholds, credence and temperatures are fitted on VALID. The mean is usually more accurate than
-    one model of the same size.
+    The models have the same training beliefs, and the score complex or distmult. The dimensions add up. Thresholds,
+    credence and temperatures are fitted on VALID, the validation beliefs of the models. The mean is usually more
+    accurate than each model.
 
     Example: `doxa average seed0 seed1 seed2 --valid data --out mean`
     """
@@ -232,7 +232,7 @@ def average(
 
 
 def _valid_file(path: Path) -> Path:
-    """The file of validation beliefs: this one, or that of a folder."""
+    """The file of validation beliefs, which may be in a dataset folder."""
     from doxa import formats
 
     file = formats.dataset(path).valid if path.is_dir() else path

@@ -91,19 +91,19 @@ class Settings:
     estimator: str = setting(
         "auto",
         "Softmax in training: sampled candidates, negative sampling (Eqs 13–18) or exact. "
-        "auto = negative where confidence is fitted, else sampled.",
+        "auto = negative where confidence is fitted, exact with batch_by=queries, else sampled.",
         "training", ("auto", "sampled", "negative", "exact"),
     )  # fmt: skip
     batch_by: str = setting(
         "beliefs",
-        "What a step consists of: beliefs, or queries with all their answers, so that one exact softmax serves all "
-        "answers of a query (exact estimator, complex and distmult, one worker).",
+        "What a step consists of: beliefs, or queries with all their answers. One exact softmax then serves all "
+        "answers of a query. For complex and distmult, in one process.",
         "training", ("beliefs", "queries"),
     )  # fmt: skip
     precision: str = setting(
         "float32",
-        "Matrix products of batch_by=queries. bfloat16 is several times faster on processors with instructions for it; "
-        "vectors and steps stay in float32.",
+        "Matrix products of batch_by=queries. bfloat16 is several times faster on processors with instructions for it. "
+        "Scores and products are rounded to it; vectors and steps stay in float32.",
         "training", ("float32", "bfloat16"),
     )  # fmt: skip
     num_candidates: int = setting(
@@ -268,14 +268,16 @@ class Settings:
             "score": self.score not in ("auto", *PRODUCTS),
             "objective": self.objective != "likelihood",
             "estimator": self.estimator not in ("auto", "exact"),
-            "mention_term": self.mention_term == "joint",
-            "workers": self.workers > 1,
+            "confidence": self.confidence == "label",
+            "mention_term": self.mentions and self.mention_term == "joint",
             "partitions": self.partitions > 0,
         }
         for name in (name for name, wrong in unfit.items() if wrong):
             raise UsageError(
                 f"batch_by=queries cannot go with {name}={getattr(self, name)}", "leave one of the two out"
             )
+        if not (self.head_weight or self.relation_weight or self.tail_weight):
+            raise UsageError("batch_by=queries needs a term of the head, the relation or the tail", "leave it out")
 
     @property
     def training_estimator(self) -> str:

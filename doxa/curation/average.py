@@ -1,4 +1,4 @@
-"""Average: models of the same beliefs become one model, whose score is the mean of theirs.
+"""Average: models of the same beliefs become one model with the mean of their scores.
 
     D(h, r, t) = 1/K Σ_k D_k(h, r, t)
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from doxa.curation.calibrate import calibrate
 from doxa.data.beliefs import Beliefs
@@ -25,15 +27,21 @@ TABLES = ("entity", "relation")
 
 
 def average(models: Sequence[Model], valid: Any, strict: bool = False) -> Model:
-    """One model whose score is the mean of the scores of these, judged by validation beliefs.
+    """One model whose score is the mean score of the models, judged by validation beliefs.
 
     The models differ in their seeds, and perhaps in dimension or regularization. They have the same training beliefs,
-    score and scale; the score is complex or distmult. Words are those of the first model.
+    score and scale; the score is complex or distmult. Words and other settings are the first model's.
+
+    The derivative by a vector is 1/K of what it was. So is the regularization, for updates of the mean.
     """
+    models = list(models)
     _check(models)
-    first = models[0]
+    first, count = models[0], len(models)
     settings = first.settings.changed(
-        dimension=sum(model.pbe.score.dimension for model in models), scale=first.pbe.scale / len(models)
+        dimension=sum(model.pbe.score.dimension for model in models),
+        scale=first.pbe.scale / count,
+        n3=first.settings.n3 / count,
+        l2=first.settings.l2 / count,
     )
     pbe = assemble(
         settings,
@@ -44,14 +52,18 @@ def average(models: Sequence[Model], valid: Any, strict: bool = False) -> Model:
         seen_tails=first.pbe.seen_tails,
         draw=False,
     )
-    state = dict(first.pbe.state_dict())
+    state = {name: tensor.clone() for name, tensor in first.pbe.state_dict().items()}
     for name in TABLES:
         tables = [model.pbe.get_parameter(f"score.{name}.weight").detach() for model in models]
         state[f"score.{name}.weight"] = _score(first.pbe).end_to_end(tables)
     pbe.load_state_dict(state, assign=True)
     pbe.count_loops(first.trained_facts)
-    seeds = [model.settings.seed for model in models]
-    origin = first.origin | {"averaged": len(models), "seeds": seeds}
+    origin = {name: value for name, value in first.origin.items() if name not in ("race", "updates")} | {
+        "averaged": count,
+        "seeds": [model.settings.seed for model in models],
+        "seconds": round(sum(model.origin["seconds"] for model in models), 3),
+        "interrupted": any(model.origin["interrupted"] for model in models),
+    }
     joined = replace(first, settings=settings, pbe=pbe.eval(), origin=origin, curve=(), index=None)
     return calibrate(joined, Beliefs.of(valid), strict)
 
@@ -78,12 +90,12 @@ def _check(models: Sequence[Model]) -> None:
         same = {
             "score": first.settings.score == model.settings.score,
             "scale": first.pbe.scale == model.pbe.scale,
-            "training beliefs": first.origin.get("sha256") == model.origin.get("sha256"),
             "entities": names.entities.names.equals(others.entities.names),
             "relations": names.relations.names.equals(others.relations.names),
+            "training beliefs": np.array_equal(first.train, model.train),
         }
         for what in (what for what, equal in same.items() if not equal):
+            hint = "" if what in ("score", "scale") else " and the same validation file of 20 beliefs or more"
             raise UsageError(
-                f"model {number} has other {what} than the first",
-                "average models of the same training file and the same validation file of 20 beliefs or more",
+                f"model {number} has other {what} than the first", f"average models of the same training file{hint}"
             )

@@ -43,8 +43,10 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
     at_a_time = min(
         entities, math.ceil(PARTITIONS * entities / settings.partitions) if settings.partitions else entities
     )
-    exact = settings.training_estimator == "exact"
-    batch, candidates = min(settings.batch_size, beliefs), entities if exact else min(settings.num_candidates, entities)
+    exact, by_queries = settings.training_estimator == "exact", settings.batch_by == "queries"
+    batch = min(settings.batch_size, beliefs)
+    candidates = at_a_time if exact else min(settings.num_candidates, at_a_time)
+    scores = TABLES * batch * candidates
 
     def needed(dimension: int) -> float:
         try:
@@ -53,8 +55,8 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
             return float(2**63)
         except UsageError:  # an odd dimension where the score needs an even one
             return needed(dimension - 1)
-        vectors = ROWS * (3 * batch + 2 * candidates) * dimension
-        return 4.0 * (numbers + vectors + TABLES * batch * candidates)
+        vectors = ROWS * (3 * batch + (0 if by_queries else 2 * candidates)) * dimension
+        return 4.0 * (numbers + vectors + scores)
 
     total = needed(settings.dimension)
     if total <= free:
@@ -66,11 +68,15 @@ def check_limits(settings: Settings, beliefs: int, entities: int, relations: int
     amount = f"{'at least' if wanted > COUNTABLE else 'about'} {total / 1e9:,.1f} GB"
     message = f"a model of dimension {wanted:,} with {entities:,} entities needs {amount}"
     hint = f"a dimension of at most {fits - fits % 2:,} fits" if fits > 1 else "no dimension fits: use fewer beliefs"
+    if exact and 8 * scores > total:  # 4 bytes each: more than half
+        hint = f"a smaller batch_size needs less: a step of {batch:,} beliefs has {scores:,} scores"
     raise UsageError(f"{message}; {free / 1e9:,.1f} GB are at hand", hint)
 
 
 def with_partitions(settings: Settings) -> Settings:
-    """The settings; refuses a cluster that has nothing to do, and workers that partitions have no use for."""
+    """The settings; refuses a cluster that has nothing to do, and workers that partitions or queries cannot use."""
+    if settings.batch_by == "queries" and settings.workers > 1:
+        raise UsageError("batch_by=queries trains in one process", "leave workers out; threads share the work")
     if settings.cluster and not settings.partitions:
         raise UsageError("a cluster trains partitions, and partitions=0", "set partitions to at least twice its cores")
     if settings.cluster:

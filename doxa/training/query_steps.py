@@ -4,13 +4,16 @@ A step has queries of each slot. First their tables of probabilities are compute
 block of rows is summed, and the rows are moved at once. The gradient of a table with a row for every candidate is never
 in memory. Parts and blocks depend on sizes alone, so a run has the same result with any number of threads.
 
-Products may be in bfloat16, which processors with instructions for it multiply several times faster. Vectors, sums of
-exponentials, gradients and steps stay in float32.
+Products may be in bfloat16, which processors with instructions for it multiply several times faster. Scores, their
+derivatives and every product are then rounded to bfloat16; vectors, sums, the optimizer's state and steps stay in
+float32.
 """
 
 from __future__ import annotations
 
+import logging
 import math
+import time
 from functools import partial
 
 import numpy as np
@@ -35,6 +38,8 @@ from doxa.training.snapshots import MemorySnapshots, Snapshots
 from doxa.training.steps import Steps, check_loss, rate_at
 from doxa.training.threads import ALONE, Threads
 from doxa.training.weights import term_weighting
+
+log = logging.getLogger(__name__)
 
 BLOCK = 1024
 """Rows of a table whose gradient is summed and that are moved at a time."""
@@ -68,7 +73,8 @@ class QuerySteps:
 
     def warm_up(self) -> None:
         """Compile the loops, and take a step that moves nothing."""
-        self._check_products()
+        if self._kind == torch.bfloat16:
+            warn_if_slow()
         batch = QueryBatch.of(
             {slot: queries.take(np.arange(min(2, len(queries)))) for slot, queries in self._queries.items()},
             self.pbe.entities, self.pbe.relations,
@@ -228,14 +234,6 @@ class QuerySteps:
         self.threads.run([partial(copy[rows].copy_, table[rows]) for rows in _slices(len(table), BLOCK)])
         return copy
 
-    def _check_products(self) -> None:
-        """Refuse bfloat16 where this processor cannot multiply it."""
-        try:
-            torch.mm(torch.ones(2, 2, dtype=self._kind), torch.ones(2, 2, dtype=self._kind))
-        except RuntimeError as fault:
-            message = f"this processor cannot multiply matrices in {self.settings.precision}"
-            raise UsageError(message, "leave precision out") from fault
-
 
 def steps_of(pbe: PBE, beliefs: Beliefs, settings: Settings) -> Steps | QuerySteps:
     """The steps of a run that the settings ask for, by beliefs or by queries."""
@@ -276,3 +274,26 @@ def _triple(slots: tuple[Slot, Slot], known: list[Tensor]) -> Triple:
     columns = [known[0]] * 3
     columns[first], columns[second] = known
     return Triple(*columns)
+
+
+def seconds_of_product(kind: torch.dtype) -> float:
+    """The least seconds of three products of matrices of this kind."""
+    left, right = torch.ones(256, 256, dtype=kind), torch.ones(256, 2048, dtype=kind)
+    seconds = []
+    for _ in range(3):
+        began = time.perf_counter()
+        torch.mm(left, right)
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def warn_if_slow() -> None:
+    """Warn where this processor multiplies bfloat16 in more time than float32, or refuse where it cannot at all."""
+    try:
+        ratio = seconds_of_product(torch.bfloat16) / seconds_of_product(torch.float32)
+    except RuntimeError as fault:
+        raise UsageError("this processor cannot multiply matrices in bfloat16", "leave precision out") from fault
+    if ratio > 1:
+        log.warning(
+            "products in bfloat16 take %.1f times as long as in float32 on this processor: leave precision out", ratio
+        )

@@ -26,6 +26,7 @@ from doxa.config import Settings
 from doxa.data.beliefs import Beliefs
 from doxa.data.mentions import Ragged
 from doxa.data.places import NAMED
+from doxa.errors import UsageError
 from doxa.estimators import softmax
 from doxa.evaluation.ranks import rank
 from doxa.pbe import PBE
@@ -75,6 +76,13 @@ def prepare_words(beliefs: Beliefs, settings: Settings) -> tuple[Beliefs, Settin
     """
     if settings.mention_term == "auto":
         separate = settings.can_separate_words and _affordable(beliefs)
+        if settings.mentions and not separate and settings.batch_by == "queries":
+            words, relations = len(beliefs.vocabularies.words), len(beliefs.vocabularies.relations)
+            raise UsageError(
+                f"{words:,} words for {relations:,} relations are too many to be trained by themselves, which "
+                "batch_by=queries needs",
+                "leave batch_by out, or set mentions=false",
+            )
         settings = settings.changed(mention_term="separate" if separate else "joint")
     if settings.marks_places:
         marked = beliefs.with_places()

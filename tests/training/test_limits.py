@@ -46,5 +46,7 @@ def test_all_candidates_count_as_many_as_there_are(monkeypatch):
 
     check()
     for values in ({"estimator": "exact"}, {"batch_by": "queries"}):
-        with pytest.raises(UsageError, match=r"needs about [\d,.]+ GB; 1\.6 GB are at hand"):
+        with pytest.raises(UsageError, match=r"needs about [\d,.]+ GB; 1\.6 GB are at hand\n  a smaller batch_size"):
             check(**values)
+        check(batch_size=16, **values)
+    check(estimator="exact", partitions=1000)

@@ -12,9 +12,12 @@ from doxa.model import fit
 from doxa.scores import SCORES
 from doxa.slots import Slot
 from doxa.systems import build
-from doxa.training import query_steps
+from doxa.training import query_steps, words
+from doxa.training.checkpoint import Checkpoint
+from doxa.training.loop import TrainingLoop
+from doxa.training.plan import planned
 from doxa.training.queries import Queries, known_slots
-from doxa.training.query_steps import QuerySteps
+from doxa.training.query_steps import QuerySteps, steps_of
 from doxa.training.race import members
 from doxa.training.steps import Steps
 from doxa.training.threads import Threads
@@ -163,7 +166,7 @@ def test_bfloat16_is_near_float32_or_refused():
         try:
             work.warm_up()
         except UsageError:
-            pytest.skip("this processor has no products in bfloat16")
+            pytest.skip("this processor cannot multiply bfloat16")
         first = work.take(0, 0.0)
         weights.append((first, *(p.detach().clone() for p in work.pbe.parameters())))
     assert weights[1][0] == pytest.approx(weights[0][0], rel=0.01)
@@ -180,7 +183,7 @@ def test_bfloat16_is_near_float32_or_refused():
         {"score": "complex", "estimator": "sampled"},
         {"score": "complex", "objective": "confidence"},
         {"score": "complex", "mention_term": "joint"},
-        {"score": "complex", "workers": 2},
+        {"score": "complex", "confidence": "label"},
         {"score": "complex", "partitions": 4},
     ],
     ids=str,
@@ -188,6 +191,78 @@ def test_bfloat16_is_near_float32_or_refused():
 def test_settings_that_queries_cannot_have_are_refused(values):
     with pytest.raises(UsageError, match="batch_by=queries cannot go with"):
         settings_of(batch_by="queries", **values)
+
+
+def test_queries_need_a_term_of_the_score():
+    with pytest.raises(UsageError, match="needs a term of the head, the relation or the tail"):
+        settings_of(score="complex", batch_by="queries", head_weight=0.0, relation_weight=0.0, tail_weight=0.0)
+
+
+def test_queries_are_trained_in_one_process():
+    with pytest.raises(UsageError, match="trains in one process"):
+        fit(board(3), score="complex", batch_by="queries", workers=2, epochs=1)
+
+
+def test_words_that_are_too_many_are_named(monkeypatch):
+    monkeypatch.setattr(words, "MAX_WEIGHTS", 1)
+    values = {"score": "complex", "dimension": 4, "batch_by": "queries", "epochs": 1, "threads": 1}
+    with pytest.raises(UsageError, match=r"\d+ words for 2 relations are too many"):
+        fit(board(3), **values)
+    assert fit(board(3), mentions=False, **values).pbe.mention is None
+
+
+@pytest.mark.parametrize("seconds", [(1.0, 2.0), (2.0, 1.0)])
+def test_bfloat16_that_is_slow_is_warned_of(monkeypatch, caplog, seconds):
+    times = dict(zip((torch.bfloat16, torch.float32), seconds, strict=True))
+    monkeypatch.setattr(query_steps, "seconds_of_product", times.get)
+    query_steps.warn_if_slow()
+    assert ("bfloat16 take 2.0 times as long" in caplog.text) == (seconds == (2.0, 1.0))
+
+
+def test_bfloat16_that_cannot_be_multiplied_is_refused(monkeypatch):
+    def fails(*_):
+        raise RuntimeError("could not create a primitive")
+
+    monkeypatch.setattr(query_steps, "seconds_of_product", fails)
+    with pytest.raises(UsageError, match="cannot multiply matrices in bfloat16"):
+        query_steps.warn_if_slow()
+
+
+def test_more_steps_than_queries_and_no_false_candidate():
+    """Some steps have no query of a slot; every entity is an answer."""
+    train = beliefs([(h, "r", t) for h in "ab" for t in "ab"])
+    losses, weights = run(QuerySteps, train, 8, batch_by="queries", batch_size=1, filter_negatives=True)
+    assert np.isfinite(losses).all()
+    assert all(torch.isfinite(table).all() for table in weights.values())
+
+
+RESUMED = {"score": "complex", "dimension": 4, "batch_by": "queries", "batch_size": 10, "epochs": 4, "threads": 1}
+
+
+def test_a_run_that_is_resumed_ends_with_the_same_bits():
+    train = several_answers()
+
+    def loop():
+        settings = planned(settings_of(mentions=False, **RESUMED), len(train), len(train.vocabularies.entities))
+        return TrainingLoop(steps_of(build(train, settings), train, settings))
+
+    whole, stopped, resumed = loop(), loop(), loop()
+    whole.run()
+    after_step = stopped._after_step
+
+    def stop_in_the_third_epoch(executor, end):
+        stopped.interrupted = stopped.state.step > 2 * stopped.steps.per_epoch
+        after_step(executor, end)
+
+    stopped._after_step = stop_in_the_third_epoch
+    stopped.run()
+    assert 0 < stopped.state.step < whole.state.step
+    tensors, _ = stopped.snapshots.save()
+    state = {"settings": stopped.settings.as_dict(), "inputs": stopped.inputs, **stopped.state.as_dict()}
+    resumed.resume(Checkpoint({name: tensor.clone() for name, tensor in tensors.items()}, state))
+    resumed.run()
+    for name, table in whole.pbe.named_parameters():
+        assert torch.equal(dict(resumed.pbe.named_parameters())[name], table)
 
 
 def test_bfloat16_needs_queries():
