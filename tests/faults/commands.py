@@ -40,7 +40,7 @@ OUTPUTS = {
 TIMED = ("report.json", "comparison.json", "bench.json", "answer.json")
 """Outputs with the seconds that the command took: no two are equal."""
 
-FOLDERS = {"train": "new", "resume": "run", "force": "model", "update": "new", "kb_train": "new",
+FOLDERS = {"train": "new", "average": "new", "resume": "run", "force": "model", "update": "new", "kb_train": "new",
            "train_partitions": "new"}  # fmt: skip
 """Model folders that a command writes."""
 
@@ -64,6 +64,7 @@ _MODELS = {
     "convert_folder": ("data", "convert", "@parts", "@numbers", "--to", "openke"),
     "complete": ("complete", "@model", "--out", "@missing.tsv", "--min-credence", 0),
     "calibrate": ("calibrate", "@model", "@new.tsv"),
+    "average": ("average", "@product", "@product", "--valid", "@new.tsv", "--out", "@new"),
     "train_partitions": ("train", "@b.tsv", "--out", "@new", *TRAIN, "--set", "partitions=2"),
     "index": ("index", "@model"),
     "audit": ("audit", "@model", "--out", "@suspects.csv", "--top", 9, "--show", 0),
@@ -129,8 +130,8 @@ COMMANDS = _MODELS | _DATA | _STORES
 INPUT = {"review_next": "a\nq\n", "convert_piped": "a\tup\tb\nb\tup\tc\n"}
 """Standard input of a command."""
 
-ADDING = ("train", "update", "convert_folder", "convert_printed", "split", "get", "kb_init", "kb_backup", "kb_train",
-          "demo", "experiment", *EXPORTS)  # fmt: skip
+ADDING = ("train", "average", "update", "convert_folder", "convert_printed", "split", "get", "kb_init", "kb_backup",
+          "kb_train", "demo", "experiment", *EXPORTS)  # fmt: skip
 """Commands that only add files."""
 
 STORES = {name: part for name, arguments in COMMANDS.items() for part in arguments if part in ("@kb.db", "@full.db")}

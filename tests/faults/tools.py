@@ -251,6 +251,7 @@ def prepare(folder, old=()):
             assert not code, arguments
 
         run("train", folder / "b.tsv", "--out", folder / "model", "--set", "epochs=2", *QUICK)
+        run("train", folder / "b.tsv", "--out", folder / "product", "--set", "epochs=1", *QUICK, "--score", "complex")
         run("review", "apply", folder / "first.tsv", "--out", folder / "decided")
         run("complete", folder / "model", "--out", folder / "missing.tsv", "--top", 3, "--min-credence", 0)
         (folder / "questions.tsv").write_text("1,1\tup\t?\n?\tright\t2,1\n")
