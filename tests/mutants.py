@@ -30,6 +30,18 @@ class Mutant(NamedTuple):
 
 
 MUTANTS = [
+    Mutant("queries that do not pull their answers",
+           "training/query_steps.py", "log_share.exp() - weights", "log_share.exp()",
+           "training/test_queries.py::test_a_step_with_all_queries_is_the_exact_step_with_all_beliefs"),
+    Mutant("entities never seen in a slot among the candidates of its queries",
+           "training/query_steps.py", "errors.index_fill_(1, self._outside[slot], -torch.inf)", "pass",
+           "training/test_queries.py::test_the_loss_is_the_exact_likelihood_by_full_sums"),
+    Mutant("a belief regularized once for each slot",
+           "training/queries.py", "(counts / len(queries)).astype", "counts.astype",
+           "training/test_queries.py::test_a_step_with_all_queries_is_the_exact_step_with_all_beliefs"),
+    Mutant("a mean that is a sum",
+           "curation/average.py", "scale=first.pbe.scale / count", "scale=first.pbe.scale",
+           "curation/test_average.py::test_the_score_is_the_mean_of_the_scores"),
     Mutant("degree counted on known facts",
            "inference/rows.py", "beliefs, model.trained_facts, options", "beliefs, model.known, options",
            "calibration/test_unseen.py::test_validation_facts_do_not_count_in_the_degree_of_a_known_entity"),
