@@ -20,6 +20,7 @@ from doxa.training.loop import TrainingLoop
 from doxa.training.plan import automatic
 from doxa.training.race import PORTFOLIO, Attempt, members, ranking
 from doxa.training.rungs import SHARE, Sizes
+from doxa.training.steps import Steps
 from tests import reference_race as reference
 from tests.conftest import ROOT
 from tests.worlds import beliefs, board
@@ -264,14 +265,14 @@ def test_a_resumed_run_does_not_race_again(racing, symmetric, tmp_path, monkeypa
 
 
 def test_a_member_that_diverges_loses(racing, symmetric, monkeypatch):
-    take = race.Steps.take
+    take = Steps.take
 
     def fail(steps, number, fraction):
         if steps.settings.score == "complex" and steps.settings.n3 == 0.1 and number == 3:
             raise DoxaError("the loss became inf")
         return take(steps, number, fraction)
 
-    monkeypatch.setattr(race.Steps, "take", fail)
+    monkeypatch.setattr(Steps, "take", fail)
     record = doxa.fit(*symmetric, **QUICK).origin["race"]
     assert record["rungs"][2]["entity_mrr"] == -1
     assert record["winner"] != "complex n3=0.1"
@@ -295,7 +296,7 @@ def test_ctrl_c_in_the_race_ends_the_command(racing, symmetric, tmp_path, monkey
     def interrupt(steps, number, fraction):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(race.Steps, "take", interrupt)
+    monkeypatch.setattr(Steps, "take", interrupt)
     (tmp_path / "b.tsv").write_text("".join("\t".join(row) + "\n" for row in symmetric[0].to_frame().rows()))
     options = ("--set", "epochs=150", "--set", "dimension=8", "--set", "validation_fraction=0.4")
     code, _, err = doxa("train", tmp_path / "b.tsv", "--out", tmp_path / "m", *options)
